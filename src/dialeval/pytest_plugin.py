@@ -36,8 +36,8 @@ def assert_not_worse(new: Any, baseline: Any, metric: Any = "judge", *, margin: 
         raise pytest.fail.Exception(str(error), pytrace=False) from None
     if not outcome.passed:
         raise AssertionError("\n".join((outcome.report, *(f"warning: {warning}" for warning in outcome.warnings))))
-    for one in (*outcome.warnings, *filter(None, [outcome.losses])):
-        warnings.warn(one, stacklevel=2)
+    for sentence in (*outcome.warnings, *filter(None, [outcome.losses])):
+        warnings.warn(sentence, stacklevel=2)
     return outcome
 
 

@@ -28,13 +28,11 @@ class NegativeCounts:
     same_dialogue: int = 0
     #: A reply of another dialogue that shares a rare word with the context.
     shared_word: int = 0
-    #: The true reply with its words shuffled, repeated or cut.
-    corrupted: int = 0
 
     @property
     def total(self) -> int:
         """Negatives per context."""
-        return self.random + self.same_dialogue + self.shared_word + self.corrupted
+        return self.random + self.same_dialogue + self.shared_word
 
 
 class NegativeSampler:
@@ -65,7 +63,6 @@ class NegativeSampler:
                     drawn.append(reply)
 
         add(self.counts.shared_word, lambda: self._sharing_a_word(dialogue.turns[:turn], rng))
-        add(self.counts.corrupted, lambda: corrupt(dialogue.turns[turn], rng))
         # An echo of the context is a wrong reply too, so here the context's own turns are allowed.
         # What was drawn already, or stands in the dialogue more than once, comes in once.
         echoes = [reply for reply in dict.fromkeys(dialogue.turns) if reply not in {dialogue.turns[turn], *drawn}]
@@ -89,27 +86,6 @@ class NegativeSampler:
     def _rare_words(self, context: Sequence[str]) -> set[str]:
         """Words of the last two turns that other replies have as well, but few of them."""
         return {word for text in context[-2:] for word in _WORD.findall(text.lower()) if word in self._postings}
-
-
-def corrupt(reply: str, rng: np.random.Generator) -> str | None:
-    """A reply damaged as weak generators damage theirs; None if it is too short to tell."""
-    words = reply.split()
-    if len(words) < 4:
-        return None
-    kind = int(rng.integers(4))
-    if kind == 0:
-        rng.shuffle(words)
-    elif kind == 1:
-        start = int(rng.integers(len(words) - 2))
-        span = words[start : start + int(rng.integers(1, 4))]
-        words[start:start] = span * int(rng.integers(1, 3))
-    elif kind == 2:
-        words = words[: max(2, len(words) * int(rng.integers(3, 7)) // 10)]
-    else:
-        kept = sorted(rng.permutation(len(words))[: max(2, len(words) * int(rng.integers(5, 8)) // 10)])
-        words = [words[place] for place in kept]
-    damaged = " ".join(words)
-    return damaged if damaged != reply else None
 
 
 def _index(replies: Sequence[str]) -> dict[str, list[int]]:

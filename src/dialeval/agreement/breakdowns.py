@@ -129,7 +129,7 @@ def overall(panels: Sequence[Panel], settings: Settings) -> list[Overall]:
 
     The leader is the metric with the highest mean of those that count on as many benchmarks as any does.
     """
-    questions = [found for panel in panels if (found := _question(panel)) is not None]
+    questions = [question for panel in panels if (question := _question(panel)) is not None]
     names = list(dict.fromkeys(name for question in questions for name in question.entrants))
     counted = {name: [question for question in questions if name in question.entrants] for name in names}
     most = max(map(len, counted.values()), default=0)

@@ -100,7 +100,7 @@ def every_benchmark() -> list[str]:
 
 def benchmark_names(wanted: Sequence[str]) -> list[str]:
     """The names asked for, each once; `all` and first words such as `fbd@clean` written out, unknown refused."""
-    return list(dict.fromkeys(name for one in wanted for name in _written_out(one)))
+    return list(dict.fromkeys(name for text in wanted for name in _written_out(text)))
 
 
 def _written_out(wanted: str) -> list[str]:

@@ -249,7 +249,9 @@ class Report:
             paths.append(_write_lines(folder / "overall.jsonl", [dataclasses.asdict(row) for row in self.overall]))
         if self.filters:
             paths.append(
-                _write_lines(folder / "filters.jsonl", [plain(dataclasses.asdict(one)) for one in self.filters])
+                _write_lines(
+                    folder / "filters.jsonl", [plain(dataclasses.asdict(filtering)) for filtering in self.filters]
+                )
             )
         write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
         aspects = [result.to_row() for result in self.aspects]
@@ -286,17 +288,17 @@ def read_records(path: Path, kind: type[Any]) -> list[Any]:
 def as_record(row: Any, kind: type[Any]) -> Any:
     """A row of JSON as one of `kind`: absent numbers are NaN, and what an older run did not have has its default."""
     values: dict[str, Any] = {}
-    for one in dataclasses.fields(kind):
-        value = row.get(one.name)
-        if one.name not in row and one.default is not dataclasses.MISSING:
-            value = one.default
-        if one.type == "float":
+    for declared in dataclasses.fields(kind):
+        value = row.get(declared.name)
+        if declared.name not in row and declared.default is not dataclasses.MISSING:
+            value = declared.default
+        if declared.type == "float":
             value = math.nan if value is None else float(value)
         elif isinstance(value, list):
             value = tuple(map(str, value))
-        elif value is None and not str(one.type).endswith("None"):
-            raise ValueError(f"a row has no {one.name}")
-        values[one.name] = value
+        elif value is None and not str(declared.type).endswith("None"):
+            raise ValueError(f"a row has no {declared.name}")
+        values[declared.name] = value
     return kind(**values)
 
 
@@ -310,7 +312,11 @@ def versions() -> dict[str, str]:
 
 
 def _shallow(test: PairedTest) -> dict[str, Any]:
-    return {one.name: getattr(test, one.name) for one in dataclasses.fields(test) if one.name != "compared"}
+    return {
+        declared.name: getattr(test, declared.name)
+        for declared in dataclasses.fields(test)
+        if declared.name != "compared"
+    }
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

@@ -128,9 +128,9 @@ class _Run:
             entry.source.name for entry in scored if entry.source.is_contaminated_by(info.name, info.contaminates)
         )
         questions = [(cut, self._answer(cut, scored, contaminated, stage)) for cut in stage.cuts]
-        for one in scored:
-            self.report.aspects.extend(of_aspects(one, stage, self.settings))
-            self.report.filters.extend(as_filter(one, stage, self.settings))
+        for entry in scored:
+            self.report.aspects.extend(of_aspects(entry, stage, self.settings))
+            self.report.filters.extend(as_filter(entry, stage, self.settings))
         self.report.panels.append(Panel(stage.judged, questions, columns, contaminated))
 
     def _scored_metric(self, source: ValueSource, stage: PreparedBenchmark) -> ScoredMetric | None:
@@ -199,7 +199,7 @@ class _Run:
                 self._stage(self.validation, dataclasses.replace(self.settings, subset=None, exclusion=None))
             )
         other = self._validation[0]
-        twin = next((one for one in other.cuts if one.aspect == cut.aspect), None) if other else None
+        twin = next((question for question in other.cuts if question.aspect == cut.aspect), None) if other else None
         if other is None or twin is None or other.benchmark.info.revision == stage.benchmark.info.revision:
             return None
         if source.name not in self._validated:

@@ -110,7 +110,7 @@ def compare(
     if columns is not None and (named := [one for one in (first, second) if isinstance(one, str | Path | Scores)]):
         raise ValueError(f"columns is for frames and mappings; {a_kind(named[0])} has its own names, so leave it out")
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
-    first, second = (str(one) if isinstance(one, Path) else one for one in (first, second))
+    first, second = (str(place) if isinstance(place, Path) else place for place in (first, second))
     rows = [rows] if isinstance(rows, str | Path | Rows) else rows
     check_kind("rows", rows, Sequence, "the file that was scored, or the one for each")
     lower_is_better = several_names("lower_is_better", lower_is_better)
@@ -152,8 +152,8 @@ def _verdict(
         raise ValueError(f"{files[0]} and {files[1]} have no row ids in common; score the same rows")
     # An aspect that neither reply has is nothing lost, and what one of them lacks does not stop the other columns.
     is_aspect, notes = "." in a.name, [pairs.note] if pairs.note else []
-    for name, own in zip(files, known, strict=True):
-        judged = own[known[0] | known[1]] if is_aspect else own
+    for name, is_known in zip(files, known, strict=True):
+        judged = is_known[known[0] | known[1]] if is_aspect else is_known
         notes += lost(judged, f"{a.name}: rows of {name} without a value", allow_missing or is_aspect)
     if any(contexts):
         places = zip(pairs.first, pairs.second, strict=True)
@@ -182,11 +182,11 @@ def _sides(
     shown: list[list[str | None]] = []
     for source, known in zip(sources, contexts, strict=True):
         shown.append([known.get(key) for key in source.table])
-    once = all(None not in own and len(set(own)) == len(own) for own in shown)
+    once = all(None not in texts and len(set(texts)) == len(texts) for texts in shown)
     ids: list[Any] = [list(source.table) if source.has_ids else None for source in sources]
     if once and ids == [None, None]:
         ids = list(shown)
-    first, second = (Side(name, own, known) for name, own, known in zip(names, ids, shown, strict=True))
+    first, second = (Side(name, keys, known) for name, keys, known in zip(names, ids, shown, strict=True))
     return first, second
 
 

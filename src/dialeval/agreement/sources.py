@@ -101,12 +101,12 @@ def score_pairs(
     A prefix `scores:` of a file may be left out; `columns` names those of tables.
     """
 
-    def read(one: Any, name: str) -> list[ValueSource]:
-        if isinstance(one, Scores):
-            return _of_scores(one)
-        if isinstance(one, str):
-            return _of_file(*split_options(one.removeprefix("scores:")))
-        return _of_table(scores_in(one, name, columns))
+    def read(given: Any, name: str) -> list[ValueSource]:
+        if isinstance(given, Scores):
+            return _of_scores(given)
+        if isinstance(given, str):
+            return _of_file(*split_options(given.removeprefix("scores:")))
+        return _of_table(scores_in(given, name, columns))
 
     left, right = read(first, "first"), read(second, "second")
     if len(left) == len(right) == 1:
@@ -163,7 +163,7 @@ def _of_object(thing: Any, name: str, declared: Declared) -> ValueSource:
 
 
 def _of_scores(scores: Scores) -> list[ValueSource]:
-    ids = [str(one) for one in scores.ids or () if one is not None]
+    ids = [str(key) for key in scores.ids or () if key is not None]
     has_ids = len(ids) == len(scores)
     keys = ids if has_ids else [str(index) for index in range(len(scores))]
     if len(set(keys)) < len(keys):
@@ -171,7 +171,7 @@ def _of_scores(scores: Scores) -> list[ValueSource]:
         raise ValueError(f"the scores of {scores.metric} repeat the id {twice!r}; keep one score per row")
     shown = [json.dumps([list(row.context), list(row.facts)]) for row in scores.exchanges]
     columns = {scores.metric: scores.values}
-    columns |= {aspect_column(scores.metric, aspect): own for aspect, own in scores.aspects.items()}
+    columns |= {aspect_column(scores.metric, aspect): column for aspect, column in scores.aspects.items()}
     return [
         ValueSource(
             name=name,

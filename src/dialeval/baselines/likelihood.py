@@ -107,16 +107,16 @@ class CausalMetric(Metric):
         width = max(len(continuation.ids) for continuation in batch)
         ids = torch.full((len(batch), width), self._end)
         mask = torch.zeros((len(batch), width), dtype=torch.long)
-        for row, one in enumerate(batch):
-            ids[row, : len(one.ids)] = torch.tensor(one.ids)
-            mask[row, : len(one.ids)] = 1
+        for row, continuation in enumerate(batch):
+            ids[row, : len(continuation.ids)] = torch.tensor(continuation.ids)
+            mask[row, : len(continuation.ids)] = 1
         device = self._network.device
         logits = self._network(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
         means = []
-        for row, one in enumerate(batch):
+        for row, continuation in enumerate(batch):
             # What stands at a position is foretold by the position before it.
-            foretold = logits[row, one.start - 1 : len(one.ids) - 1].float().log_softmax(dim=-1).cpu()
-            truth = torch.tensor(one.ids[one.start :], dtype=torch.long)
+            foretold = logits[row, continuation.start - 1 : len(continuation.ids) - 1].float().log_softmax(dim=-1).cpu()
+            truth = torch.tensor(continuation.ids[continuation.start :], dtype=torch.long)
             likelihoods = foretold[torch.arange(len(truth)), truth].double()
             means.append(float(likelihoods.mean()) if len(likelihoods) else float("nan"))
         return means
@@ -311,7 +311,7 @@ class FollowUpLikelihood(CausalMetric):
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """One value per exchange; the values of each quality are in the details."""
         sentences = list(
-            dict.fromkeys(text for lists in self.follow_ups.values() for one in lists.values() for text in one)
+            dict.fromkeys(text for lists in self.follow_ups.values() for texts in lists.values() for text in texts)
         )
         endings = [self.tokens(text) for text in sentences]
         laid: list[Continuation] = []

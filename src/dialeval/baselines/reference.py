@@ -84,8 +84,8 @@ def fold(values: Values, sizes: Sequence[int], how: str) -> Values:
     folded = np.full(len(sizes), np.nan)
     ends = np.cumsum(sizes)
     for row, (end, size) in enumerate(zip(ends, sizes, strict=True)):
-        own = values[end - size : end]
-        if len(known := own[~np.isnan(own)]):
+        of_row = values[end - size : end]
+        if len(known := of_row[~np.isnan(of_row)]):
             folded[row] = combine(known)
     return folded
 

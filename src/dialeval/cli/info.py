@@ -103,8 +103,8 @@ def _training(record: Mapping[str, Any]) -> dict[str, str]:
     try:
         return {
             "licence": licence_of(record),
-            "stages": "; ".join(f"{one['name']}: {one['steps']:,} steps" for one in stages) or "unknown",
-            "hours": f"{sum(one['hours'] for one in stages):g}" if stages else "unknown",
+            "stages": "; ".join(f"{stage['name']}: {stage['steps']:,} steps" for stage in stages) or "unknown",
+            "hours": f"{sum(stage['hours'] for stage in stages):g}" if stages else "unknown",
             "corpora": ", ".join(str(name) for name in record.get("corpora", ())) or "unknown",
             "rated rows": ", ".join(f"{name} {count:,}" for name, count in record.get("rated_rows", {}).items()),
         }

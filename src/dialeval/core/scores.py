@@ -147,7 +147,7 @@ class Scores:
         """
         turned = by if by is not None else self.values if self.higher_is_better else -self.values
         known = np.flatnonzero(np.isfinite(turned))
-        return [int(at) for at in known[np.argsort(turned[known], kind="stable")][:count]]
+        return [int(row) for row in known[np.argsort(turned[known], kind="stable")][:count]]
 
     def weakest_turn(self, row: int) -> int:
         """The place of a conversation's worst turn; -1, the last one, where its turns have no values."""
@@ -182,8 +182,8 @@ class Scores:
         """The values under the metric's name (or another), its aspects under NAME.ASPECT, ends and reasons likewise."""
         name = self.metric if name is None else name
         columns: dict[str, NDArray[Any]] = {name: self.values}
-        columns |= {aspect_column(name, aspect): own for aspect, own in self.aspects.items()}
-        columns |= {aspect_column(name, text): np.array(own, dtype=object) for text, own in self.texts.items()}
+        columns |= {aspect_column(name, aspect): column for aspect, column in self.aspects.items()}
+        columns |= {aspect_column(name, text): np.array(column, dtype=object) for text, column in self.texts.items()}
         if self.reasons:
             ends = np.full((len(self), 2), np.nan) if self.interval is None else self.interval
             reasons = np.array(self.reasons, dtype=object)

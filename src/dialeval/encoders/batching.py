@@ -320,11 +320,11 @@ class PairEncoder:
         batch: list[bytes] = []
         width = 0
         for key in keys:
-            own = _padded(len(pair_of[key].ids))
-            width = width or own
-            if batch and ((len(batch) + 1) * width > self.batch_tokens or (self.same_widths and own < width)):
+            length = _padded(len(pair_of[key].ids))
+            width = width or length
+            if batch and ((len(batch) + 1) * width > self.batch_tokens or (self.same_widths and length < width)):
                 yield batch
-                batch, width = [], own
+                batch, width = [], length
             batch.append(key)
         if batch:
             yield batch

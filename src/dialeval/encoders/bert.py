@@ -53,7 +53,7 @@ class BertSettings:
         """The settings of a `config.json`; None if it asks for anything else than an ordinary BERT."""
         if "model_type" not in raw or any(raw.get(name, usual) != usual for name, usual in _ORDINARY.items()):
             return None
-        sizes = {one.name: raw.get(one.name, one.default) for one in fields(cls) if one.name != "raw"}
+        sizes = {size.name: raw.get(size.name, size.default) for size in fields(cls) if size.name != "raw"}
         epsilon = sizes["layer_norm_eps"]
         whole = [size for name, size in sizes.items() if name != "layer_norm_eps"]
         if not all(type(size) is int and size > 0 for size in whole) or not isinstance(epsilon, float):
@@ -64,7 +64,7 @@ class BertSettings:
 
     def to_json_file(self, path: str | Path) -> None:
         """As transformers' configurations do."""
-        sizes = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "raw"}
+        sizes = {size.name: getattr(self, size.name) for size in fields(self) if size.name != "raw"}
         Path(path).write_text(json.dumps({**self.raw, **sizes}, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 

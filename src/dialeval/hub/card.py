@@ -238,8 +238,8 @@ def licence_of(training: Mapping[str, Any]) -> str:
 def rated(training: Mapping[str, Any]) -> dict[str, list[str]]:
     """Sources of ratings, and what each was used for."""
     sources: dict[str, list[str]] = {}
-    own, taught = training.get("recipe", {}).get("ratings", {}), {"taught": training.get("taught", ())}
-    for settings in (training.get("ratings_before", {}), own, taught):
+    ratings, taught = training.get("recipe", {}).get("ratings", {}), {"taught": training.get("taught", ())}
+    for settings in (training.get("ratings_before", {}), ratings, taught):
         for use, shown in _USES.items():
             for name in settings.get(use, ()) if isinstance(settings, Mapping) else ():
                 sources.setdefault(name, []).append(shown)

@@ -45,7 +45,7 @@ _PATH = re.compile(r"(?<![\w/.~-])/(?:[^/\s'\",;:#?]+/)+[^/\s'\",;:#?]*")
 
 def without_machine(text: str) -> str:
     """A text for others to read: paths relative to the working folder, of those elsewhere only the last name."""
-    return _PATH.sub(lambda found: near(Path(found[0])), text)
+    return _PATH.sub(lambda match: near(Path(match[0])), text)
 
 
 def near(path: Path) -> str:

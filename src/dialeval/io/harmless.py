@@ -56,7 +56,7 @@ def for_markdown(text: str, *, code: bool = False) -> str:
     """A text in which nothing is live; with `code`, what stands between single backticks is kept as it is."""
     parts = _CODE.split(for_terminal(text)) if code else [for_terminal(text)]
     return "".join(
-        part if place % 2 else _LIVE.sub(lambda found: _DEAD.get(found[0], f"\\{found[0]}"), part)
+        part if place % 2 else _LIVE.sub(lambda match: _DEAD.get(match[0], f"\\{match[0]}"), part)
         for place, part in enumerate(parts)
     )
 

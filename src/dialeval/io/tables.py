@@ -214,12 +214,12 @@ def _draw(console: RichConsole, blocks: Iterable[Block]) -> None:
         if isinstance(block, Table):
             shown = [column for column, cell in enumerate(block.header) if not (isinstance(cell, Cell) and cell.svg)]
             drawn = Drawn(title=_literal(block.title) or None, title_justify="left")
-            for at in shown:
-                title = block.header[at]
+            for column in shown:
+                title = block.header[column]
                 name = title if isinstance(title, str) else title.text
-                drawn.add_column(_literal(name), justify="left" if at in block.left else "right")
+                drawn.add_column(_literal(name), justify="left" if column in block.left else "right")
             for row in block.rows:
-                cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in (row[at] for at in shown)]
+                cells = [cell if isinstance(cell, Cell) else Cell(cell) for cell in (row[column] for column in shown)]
                 texts = [(_literal(_marked(cell)), cell.best) for cell in cells]
                 drawn.add_row(*(f"[bold]{text}[/]" if best else text for text, best in texts))
             console.print(drawn)

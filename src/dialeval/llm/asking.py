@@ -111,9 +111,13 @@ class Asker:
     ) -> list[Outcome]:
         """Outcomes in the order of the questions; equal questions are asked once. `CannotGoOn` ends it early."""
         distinct = {question.digest: question for question in questions}
-        known = {digest: kept for digest, one in distinct.items() if (kept := self.cached(one, options)) is not None}
+        known = {
+            digest: kept
+            for digest, question in distinct.items()
+            if (kept := self.cached(question, options)) is not None
+        }
         advance(len(known))
-        waiting = [one for digest, one in distinct.items() if digest not in known]
+        waiting = [question for digest, question in distinct.items() if digest not in known]
         stopped, has_answer, failed, fatal = threading.Event(), False, 0, None
 
         def attempt(question: Question) -> tuple[Question, Answer | Exception | None]:
@@ -181,11 +185,11 @@ def usage_of(outcomes: Iterable[Outcome]) -> dict[str, float]:
     """Calls, tokens, dollars and seconds; `kept_…` is what an earlier run took for answers from the cache."""
     total = dict.fromkeys((*_TAKEN, *_COUNTED), 0.0)
     # An answer that stands at several rows counts once.
-    for one in {id(outcome): outcome for outcome in outcomes}.values():
-        answer, took = one.answer, {"questions": 1.0}
+    for outcome in {id(outcome): outcome for outcome in outcomes}.values():
+        answer, took = outcome.answer, {"questions": 1.0}
         if answer is None:
             took["unanswered"] = 1
-        elif one.was_cached:
+        elif outcome.was_cached:
             took |= {"kept": 1, "kept_cost": answer.cost, "kept_seconds": answer.seconds}
         else:
             took |= {name: getattr(answer, name) for name in _TAKEN}

@@ -156,18 +156,18 @@ class LlmJudge(Metric):
 
     def _judged(self, rows: Sequence[Exchange | Dialogue], aspects: Sequence[str], progress: bool) -> Judged:
         questions = [self.protocol.questions(row) for row in rows]
-        flat = [question for own in questions for question in own]
+        flat = [question for of_row in questions for question in of_row]
         with progress_bar("asking", len(flat), shown=progress) as advance:
             outcomes, unused = self._ask(flat, advance)
         values, columns = np.full(len(rows), math.nan), {name: np.full(len(rows), math.nan) for name in aspects}
         problems: dict[int, str] = {}
         rest = iter(outcomes)
         by_row = [[next(rest) for _ in question] for question in questions]
-        for row, found in enumerate(by_row):
-            if problem := next((outcome.problem for outcome in found if outcome.problem), ""):
+        for row, answers in enumerate(by_row):
+            if problem := next((outcome.problem for outcome in answers if outcome.problem), ""):
                 problems[row] = problem
                 continue
-            rating = _of_row([outcome.rating for outcome in found if outcome.rating is not None])
+            rating = _of_row([outcome.rating for outcome in answers if outcome.rating is not None])
             values[row] = rating.value
             for name, value in rating.aspects.items():
                 columns[name][row] = value
@@ -175,7 +175,7 @@ class LlmJudge(Metric):
             values,
             aspects=columns,
             details={"usage": usage_of([*unused, *outcomes])},
-            texts={"answer": [_shown(found) for found in by_row]},
+            texts={"answer": [_shown(answers) for answers in by_row]},
             problems=problems,
             # None of them is cached, so all are asked again.
             passing=frozenset(problems),

@@ -49,8 +49,8 @@ def _answer(text: str) -> str:
 def read_aspects(text: str, aspects: Sequence[str], low: float, high: float) -> dict[str, float]:
     """The score of every aspect, from JSON or, failing that, from lines such as `grammar: 4`."""
     text = _answer(text)
-    objects = [one for one in _objects(text) if any(aspect in one for aspect in aspects)]
-    ratings = [_of_object(one, aspects, low, high) for one in objects]
+    objects = [answer for answer in _objects(text) if any(aspect in answer for aspect in aspects)]
+    ratings = [_of_object(answer, aspects, low, high) for answer in objects]
     if any(other != ratings[0] for other in ratings[1:]):
         raise NoAnswer("the answer holds several JSON objects that differ")
     if ratings:

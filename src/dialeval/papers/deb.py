@@ -242,8 +242,8 @@ def reliability(probabilities: ArrayLike, valid: ArrayLike, bins: int = 10) -> l
 
 def expected_calibration_error(table: list[ReliabilityBin]) -> float:
     """Mean distance between promise and outcome, bins weighted by their size."""
-    total = sum(one.count for one in table)
-    return sum(one.count * abs(one.predicted - one.observed) for one in table) / total if total else float("nan")
+    total = sum(bin.count for bin in table)
+    return sum(bin.count * abs(bin.predicted - bin.observed) for bin in table) / total if total else float("nan")
 
 
 class Deb(PairMetric):

@@ -120,11 +120,16 @@ class DistributionMetric(Metric):
             _check_sizes(self.info.name, name, human, replies)
             comparisons[name] = self.compare(human, replies)
         facts: dict[str, list[Any]] = {}
-        for rows, one in zip(systems.values(), comparisons.values(), strict=True):
-            for key, fact in {"n": len(rows), "low": one.low, "high": one.high, **one.facts}.items():
+        for rows, comparison in zip(systems.values(), comparisons.values(), strict=True):
+            for key, fact in {
+                "n": len(rows),
+                "low": comparison.low,
+                "high": comparison.high,
+                **comparison.facts,
+            }.items():
                 facts.setdefault(key, []).append(fact)
         return Judged(
-            np.array([one.value for one in comparisons.values()]),
+            np.array([comparison.value for comparison in comparisons.values()]),
             n_truncated=int(cut.sum()),
             details={"confidence": CONFIDENCE, "resamples": self.resamples, **facts},
             ids=tuple(comparisons),

@@ -112,12 +112,12 @@ def influences(
     return of_x, of_y
 
 
-def _influence(rows: Floats, own: Gaussian, offset: Floats, vectors: Floats, singular: Floats) -> Floats:
-    centred = rows - own.mean
-    if len(own.root) == len(rows):  # the root is made of these rows
+def _influence(rows: Floats, gaussian: Gaussian, offset: Floats, vectors: Floats, singular: Floats) -> Floats:
+    centred = rows - gaussian.mean
+    if len(gaussian.root) == len(rows):  # the root is made of these rows
         transported = (len(rows) - 1) * (vectors**2 @ singular)
     else:
-        whitened = centred @ own.root.T / (own.root**2).sum(axis=1)
+        whitened = centred @ gaussian.root.T / (gaussian.root**2).sum(axis=1)
         transported = (whitened @ vectors) ** 2 @ singular
     spread = (centred**2).sum(axis=1) - transported
     change = 2 * centred @ offset + spread * len(rows) / (len(rows) - 1)

@@ -137,12 +137,14 @@ def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], na
     What pairs leave out counts as with replies: a system must not pass for want of its worst conversations.
     """
     ids = [[row.id for row in rows if row.id is not None] for rows in (first, second)]
-    if any(len(own) < len(rows) or len(set(own)) < len(own) for own, rows in zip(ids, (first, second), strict=True)):
+    if any(
+        len(keys) < len(rows) or len(set(keys)) < len(keys) for keys, rows in zip(ids, (first, second), strict=True)
+    ):
         return None
     matched = matching_ids(*ids)
     if not set(matched[0]) & set(matched[1]):
         return None
-    return pair_sides(*(Side(name, own, [None] * len(own)) for name, own in zip(names, ids, strict=True)))
+    return pair_sides(*(Side(name, keys, [None] * len(keys)) for name, keys in zip(names, ids, strict=True)))
 
 
 def files_by_name(texts: Iterable[str | Path]) -> dict[str, str]:
@@ -195,10 +197,10 @@ def pair_sides(first: Side, second: Side) -> Pairs:
             f"{first.name} and {second.name} have no ids, and score files have no contexts; pass the files that were "
             "scored (rows; in the command --rows OLD_ROWS --rows NEW_ROWS), or add ids"
         )
-    for at, (context, other) in enumerate(zip(first.contexts, second.contexts, strict=True)):
+    for row, (context, other) in enumerate(zip(first.contexts, second.contexts, strict=True)):
         if context != other:
             raise ValueError(
-                f"row {at} of {first.name} and of {second.name} have different contexts; give rows that answer the "
+                f"row {row} of {first.name} and of {second.name} have different contexts; give rows that answer the "
                 "same context the same id"
             )
     return _pairs(first, second, [(index, index) for index in range(len(first.contexts))], "position")
@@ -206,17 +208,17 @@ def pair_sides(first: Side, second: Side) -> Pairs:
 
 def _by_id(first: Side, second: Side) -> Pairs:
     ids = matching_ids(first.ids or (), second.ids or ())
-    places = [_places(own, side.name) for own, side in zip(ids, (first, second), strict=True)]
+    places = [_places(keys, side.name) for keys, side in zip(ids, (first, second), strict=True)]
     matched = [(row, places[1][key]) for key, row in places[0].items() if key in places[1]]
     if not matched:
         raise ValueError(
             f"{first.name} and {second.name} share no row id; give rows that answer the same context the same id"
         )
-    for at, other in matched:
-        contexts = first.contexts[at], second.contexts[other]
+    for row, other in matched:
+        contexts = first.contexts[row], second.contexts[other]
         if None not in contexts and contexts[0] != contexts[1]:
             raise ValueError(
-                f"the rows with the id {ids[0][at]!r} of {first.name} and {second.name} have different contexts; "
+                f"the rows with the id {ids[0][row]!r} of {first.name} and {second.name} have different contexts; "
                 "conversations that went on differently are compared as a whole (level dialogue)"
             )
     return _pairs(first, second, matched, "id")

@@ -233,13 +233,13 @@ def _turns(context: Any) -> tuple[Any, list[str]]:
         return [turn for _, turn in turns], [who for who, _ in turns]
     if isinstance(context, list | tuple) and context and not isinstance(context[0], str):
         try:
-            said = [(message.role, message.text) for message in messages_of(context)]
+            messages = [(message.role, message.text) for message in messages_of(context)]
         except ValueError:  # a turn that is no message is told by its place
-            said = []
-        if not said and all(isinstance(turn, list | tuple) and len(turn) == 2 for turn in context):
-            said = [(who, turn) for pair in context for who, turn in zip(("user", "assistant"), pair, strict=True)]
-        if said:
-            return [turn for _, turn in said if turn], [role_of(who) for who, turn in said if turn]
+            messages = []
+        if not messages and all(isinstance(turn, list | tuple) and len(turn) == 2 for turn in context):
+            messages = [(who, turn) for pair in context for who, turn in zip(("user", "assistant"), pair, strict=True)]
+        if messages:
+            return [turn for _, turn in messages if turn], [role_of(who) for who, turn in messages if turn]
     return context, []
 
 

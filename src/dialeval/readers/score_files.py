@@ -174,15 +174,15 @@ def _rows(file: Path, kind: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
     try:
         with file.open("rb") as stream:
             if kind == ".parquet":
-                found = list(parquet_rows(file, str(file), lambda names: names))
+                read = list(parquet_rows(file, str(file), lambda names: names))
             elif kind in (".csv", ".tsv"):
-                found = list(csv_rows(stream, str(file), delimiter="\t" if kind == ".tsv" else ","))
+                read = list(csv_rows(stream, str(file), delimiter="\t" if kind == ".tsv" else ","))
             else:
-                found = list(json_rows(stream, str(file)))
+                read = list(json_rows(stream, str(file)))
     except ValueError as error:
         raise BadScoreFile(str(error)) from None
     rows = []
-    for row in found:
+    for row in read:
         if row.values is None:
             raise BadScoreFile(f"{row.where}: {row.problem}")
         rows.append((row.where, row.values))
@@ -194,8 +194,8 @@ def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> Sequence[tuple[str, Map
     typed: list[tuple[str, dict[str, Any]]] = [(where, dict(row)) for where, row in rows]
     for name in [name for name in (rows[0][1] if rows else ()) if name not in _NOT_SCORES]:
         cells = [_cell(row[name]) for _, row in rows]
-        texts = [at for at, cell in enumerate(cells) if cell is None]
-        if commas := [at for at in texts if _WITH_COMMA.fullmatch(rows[at][1][name].strip())]:
+        texts = [place for place, cell in enumerate(cells) if cell is None]
+        if commas := [place for place in texts if _WITH_COMMA.fullmatch(rows[place][1][name].strip())]:
             where, row = rows[commas[0]]
             raise BadScoreFile(f"{where}: {name} is {row[name]!r:.60}; write numbers with a point and no comma: 0.5")
         if texts and len(texts) >= sum(cell is not None and math.isfinite(cell) for cell in cells):

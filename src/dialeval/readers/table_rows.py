@@ -90,7 +90,11 @@ def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bound
     named = [index for index, column in enumerate(header) if column]
     check_header([header[column] for column in named], name)
     for number, (line, row) in enumerate(filled):
-        yield RawRow(number, f"{name}, line {line}", {header[at]: row[at] if at < len(row) else "" for at in named})
+        yield RawRow(
+            number,
+            f"{name}, line {line}",
+            {header[column]: row[column] if column < len(row) else "" for column in named},
+        )
 
 
 def _cells(sheet: Any, name: str, most: int) -> Iterator[list[str]]:

@@ -386,7 +386,9 @@ class _TextLines:
         self._lines = chain([first], self._lines)
         header = first.data[:10000].decode("utf-8", errors="replace")
         try:
-            return max((usual, ",", ";", "\t"), key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+            return max(
+                (usual, ",", ";", "\t"), key=lambda character: len(next(csv.reader([header], delimiter=character), []))
+            )
         except csv.Error:  # told where the header is read
             return usual
 

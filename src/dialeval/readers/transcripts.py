@@ -93,7 +93,7 @@ def conversations(
                 size_in_words = f"{most // 2**20 or 1:,} MB, or {most // _BYTES_OF_A_LINE:,} lines"
                 raise ValueError(f"{name} has a conversation of more than {size_in_words}; is this a transcript?")
             continue
-        talks = [_messages(one, joined) for one in whole]
+        talks = [_messages(talk, joined) for talk in whole]
         if is_first:
             _check_named(held, talks, tell)
         yield from talks
@@ -249,7 +249,7 @@ def _heading(line: str, known: Collection[str]) -> str:
 
 def _subtitles(lines: Iterable[str]) -> Iterator[str]:
     """What each voice says, cues of the same one together."""
-    speaker, said = "", list[str]()
+    speaker, texts = "", list[str]()
     size = 0
     is_said = False
     for line in lines:
@@ -266,16 +266,16 @@ def _subtitles(lines: Iterable[str]) -> Iterator[str]:
                 name, text = speaker, line
         if not name:
             raise ValueError("no cue names its speaker; write <v Name> or `Name: ` before what is said")
-        if name != speaker and said:
-            yield f"{speaker}: {' '.join(said)}"
-            said, size = [], 0
+        if name != speaker and texts:
+            yield f"{speaker}: {' '.join(texts)}"
+            texts, size = [], 0
         speaker = name
-        said.append(without_tags(text))
+        texts.append(without_tags(text))
         size += _size(text)
         if size > _LONGEST_TURN:
             raise ValueError(f"{speaker[:40]!r} speaks for more than {_LONGEST_TURN // 2**20} MB; are these subtitles?")
-    if said:
-        yield f"{speaker}: {' '.join(said)}"
+    if texts:
+        yield f"{speaker}: {' '.join(texts)}"
 
 
 def _parlai(acts: Iterable[dict[str, str]]) -> Iterator[str]:

@@ -130,18 +130,18 @@ class Chats:
             yield None, RawRow(row.number, row.where, values, duplicate=row.duplicate)
             return
         roles, texts = zip(*turns, strict=True)
-        for at in judged:
+        for index in judged:
             values = {
                 **fields,
-                "id": name if told.last_only else f"{row.number if name is None else name}#{at}",
-                "context": CheckedTexts(texts[:at]),
-                "speakers": CheckedTexts(roles[:at]),
-                "response": turns[at][1],
+                "id": name if told.last_only else f"{row.number if name is None else name}#{index}",
+                "context": CheckedTexts(texts[:index]),
+                "speakers": CheckedTexts(roles[:index]),
+                "response": turns[index][1],
             }
-            if at + 1 < len(turns) and turns[at + 1][0] != turns[at][0]:
-                values["following"] = turns[at + 1][1]
-            trace = (told.trace, turns[at][1]) if told.trace else None
-            where = row.where if told.last_only else f"{row.where}, message {at}"
+            if index + 1 < len(turns) and turns[index + 1][0] != turns[index][0]:
+                values["following"] = turns[index + 1][1]
+            trace = (told.trace, turns[index][1]) if told.trace else None
+            where = row.where if told.last_only else f"{row.where}, message {index}"
             yield trace, RawRow(row.number, where, values, duplicate=row.duplicate)
 
     def _tell_judged(self, names: Mapping[str, str], judge: str, tell: Tell) -> None:
@@ -227,8 +227,8 @@ def _lists(
     if lists or not depth:
         yield from lists
         return
-    for one in inside:
-        for entry in one if isinstance(one, list) else [one]:
+    for value in inside:
+        for entry in value if isinstance(value, list) else [value]:
             if isinstance(entry, Mapping):
                 yield from _lists(entry, counts, depth - 1)
 
@@ -311,14 +311,14 @@ _WHAT = "content value text parts utterance message data body payload".split()
 def message_columns(names: Sequence[str]) -> tuple[str, str, str] | None:
     """The columns of conversation (empty where all is one), speaker and text where every row is one message."""
     known = {snake_case(name): str(name) for name in reversed(names)}
-    found = [next((known[key] for key in keys if key in known), None) for keys in (_WHOSE, _WHO, _WHAT)]
+    columns_of = [next((known[key] for key in keys if key in known), None) for keys in (_WHOSE, _WHO, _WHAT)]
     columns = known.keys() - {"name", "timestamp", "tool_calls", "attachments"}
     if columns >= {"type", "from", "conversation"}:  # Azure
         return known["conversation"], known["from"], "text"
     others = columns >= {"type", "text", "ts"} or columns >= {"author_id", "author", "content"}  # Slack, Discord
     if others or columns in ({"role", "content"}, {"type", "data"}):
-        return found[0] or "", found[1] or known["type"], str(found[2])
-    return None if None in found else (found[0], found[1], found[2])  # type: ignore[return-value]
+        return columns_of[0] or "", columns_of[1] or known["type"], str(columns_of[2])
+    return None if None in columns_of else (columns_of[0], columns_of[1], columns_of[2])  # type: ignore[return-value]
 
 
 def together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator[RawRow]:
@@ -365,12 +365,12 @@ def _orders(times: list[tuple[str, str]]) -> dict[str, tuple[int, ...]]:
     ways = [sure.fillna(way) for way in ways]
     ways = [way for way in ways if way.notna().all()] or ways
     clocks = texts.str.fullmatch(_CLOCK).to_numpy()
-    found = {}
+    orders_of = {}
     for name, places in whose.groupby(whose).indices.items():
         orders = {_order(way.to_numpy()[places], bool(clocks[places].any())) for way in ways}
         if len(orders) == 1:
-            found[str(name)] = orders.pop()
-    return found
+            orders_of[str(name)] = orders.pop()
+    return orders_of
 
 
 def _order(when: NDArray[np.float64], of_clocks: bool) -> tuple[int, ...]:

@@ -154,7 +154,7 @@ def imported(target: str) -> Any:
     if not {"", str(Path.cwd())} & set(sys.path):
         sys.path.append(str(Path.cwd()))
     try:
-        found = importlib.import_module(module)
+        value = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise ValueError(
             f"python:{target}: there is no module {error.name}; run from its folder or set PYTHONPATH"
@@ -162,6 +162,6 @@ def imported(target: str) -> Any:
     except (Exception, SystemExit) as error:  # whatever stands in it
         fault = one_line(f"{type(error).__name__}: {error}".removesuffix(": "))
         raise FunctionFailed(f"python:{target}: {module} cannot be imported ({fault})") from error
-    if not hasattr(found, attribute):
+    if not hasattr(value, attribute):
         raise ValueError(f"python:{target}: {module} has no {attribute}; check the name")
-    return getattr(found, attribute)
+    return getattr(value, attribute)

@@ -89,7 +89,7 @@ class SuiteScores(dict[str, Scores]):
         turn_level = {name: scores for name, scores in self.items() if len(scores) == rows}
         columns = [scores.columns(name) for name, scores in turn_level.items()]
         index = next(iter(turn_level.values())).index
-        frame = pd.DataFrame({column: values for own in columns for column, values in own.items()}, index=index)
+        frame = pd.DataFrame({column: values for part in columns for column, values in part.items()}, index=index)
         frame.attrs["signatures"] = {name: str(scores.signature) for name, scores in self.items()}
         frame.attrs["aggregates"] = {name: scores.aggregate for name, scores in self.items()}
         return frame

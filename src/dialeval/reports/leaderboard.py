@@ -62,7 +62,10 @@ def document(report: Report) -> Iterator[Block]:
         if halves := halves_lines(report.halves, section):
             yield Items([f"{line}." for line in halves])
     if report.filters:
-        yield from (Heading("As a filter"), Items([f"{line}." for one in report.filters for line in one.lines]))
+        yield from (
+            Heading("As a filter"),
+            Items([f"{line}." for filtering in report.filters for line in filtering.lines]),
+        )
     if tables := aspect_tables(report):
         yield from (Heading("Aspect by aspect"), ABOUT_ASPECTS)
         for table in tables:
@@ -82,7 +85,7 @@ def tables(report: Report) -> Iterator[Block]:
         yield section_table(section)
         yield "\n".join(facts(section))
     yield from aspect_tables(report)
-    yield from (f"{line}." for one in report.filters for line in one.lines)
+    yield from (f"{line}." for filtering in report.filters for line in filtering.lines)
     if any(result.contaminated for result in report.results):
         yield "† the metric was trained on this benchmark"
 
@@ -234,7 +237,7 @@ def further_cell(result: Result | None, field: str) -> str:
 
 def who_spoke(section: Section) -> str:
     """What knowing only who spoke would reach on the rows of the section; empty where no system is named."""
-    result = max(_ranked(section), key=lambda one: one.n, default=None)
+    result = max(_ranked(section), key=lambda result: result.n, default=None)
     if result is None or not math.isfinite(result.system_means):
         return ""
     left = f"; {result.n_without_humans} rows without the human-written ones" if _some_are_human(result) else ""

@@ -165,7 +165,7 @@ def _nouns_only(exchange: Exchange, random: Random, pool: Pool) -> str:
 
 
 def _no_stopwords(exchange: Exchange, random: Random, pool: Pool) -> str:
-    kept = WORD.sub(lambda found: "" if is_stopword(found.group()) else found.group(), exchange.response)
+    kept = WORD.sub(lambda match: "" if is_stopword(match.group()) else match.group(), exchange.response)
     # Without its clitic a split-off apostrophe is no word either.
     return " ".join(token for token in kept.split() if token not in ("'", "’"))
 
@@ -177,7 +177,7 @@ def _no_punctuation(exchange: Exchange, random: Random, pool: Pool) -> str:
 
 
 def _synonyms(exchange: Exchange, random: Random, pool: Pool) -> str:
-    return WORD.sub(lambda found: synonym(found.group()), exchange.response)
+    return WORD.sub(lambda match: synonym(match.group()), exchange.response)
 
 
 def _repetition(exchange: Exchange, random: Random, pool: Pool) -> str:

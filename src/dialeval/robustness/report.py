@@ -107,11 +107,17 @@ def _details(verdicts: Sequence[AttackOutcome]) -> Table:
     steers = any(math.isfinite(verdict.steered.value) for verdict in verdicts)
     header += ["steered", "by chance"] if steers else []
     rows = []
-    for one in verdicts:
-        name = one.attack if one.harmful else f"{one.attack} ○"
-        row = [name, one.domain, _interval(one.preferred), number(one.ties), _interval(one.kept)]
-        row += [str(one.n), str(one.n_contexts), str(one.n_unscored), number(one.mean_true), number(one.mean_attacked)]
-        rows.append(row + ([_interval(one.steered), _interval(one.by_chance)] if steers else []))
+    for verdict in verdicts:
+        name = verdict.attack if verdict.harmful else f"{verdict.attack} ○"
+        row = [name, verdict.domain, _interval(verdict.preferred), number(verdict.ties), _interval(verdict.kept)]
+        row += [
+            str(verdict.n),
+            str(verdict.n_contexts),
+            str(verdict.n_unscored),
+            number(verdict.mean_true),
+            number(verdict.mean_attacked),
+        ]
+        rows.append(row + ([_interval(verdict.steered), _interval(verdict.by_chance)] if steers else []))
     return _table(header, rows)
 
 
@@ -144,11 +150,11 @@ def shares(verdicts: Sequence[AttackOutcome], *, title: str = "") -> Figure:
     for place, metric in enumerate(metrics):
         colour = colours[place % len(colours)]
         shift = 0.7 * ((place + 0.5) / len(metrics) - 0.5)
-        for one in (verdict for verdict in verdicts if verdict.metric == metric and verdict.n):
-            height = attacks.index(one.attack) + shift
-            axes.plot([one.share.low, one.share.high], [height, height], color=colour, linewidth=1.4)
-            face = colour if one.harmful else "white"
-            axes.plot(one.share.value, height, "o", color=colour, markerfacecolor=face, markersize=4.5)
+        for verdict in (verdict for verdict in verdicts if verdict.metric == metric and verdict.n):
+            height = attacks.index(verdict.attack) + shift
+            axes.plot([verdict.share.low, verdict.share.high], [height, height], color=colour, linewidth=1.4)
+            face = colour if verdict.harmful else "white"
+            axes.plot(verdict.share.value, height, "o", color=colour, markerfacecolor=face, markersize=4.5)
         trained = any(verdict.contaminated for verdict in verdicts if verdict.metric == metric)
         axes.plot([], [], "o-", color=colour, label=marked(metric, trained), markersize=4.5)
     controls = {verdict.attack for verdict in verdicts if not verdict.harmful}

@@ -42,11 +42,11 @@ class _Actor:
             raise ValueError("a row holds one message; make it hold a whole conversation, since rows are spread")
         rest = iter(rows)  # read one after the other, so that what is left tells which row is bad
         try:
-            found = list(replace(self.source, input=rest).exchanges(needs=needs))
+            checked = list(replace(self.source, input=rest).exchanges(needs=needs))
         except BadRow as error:
             bad = rows[len(rows) - length_hint(rest) - 1]
             raise ValueError(f"{error.problem}; the row: {bad!r:.300}") from None
-        return [raw for raw, _ in found], [exchange for _, exchange in found]
+        return [raw for raw, _ in checked], [exchange for _, exchange in checked]
 
 
 class RowScorer(_Actor):

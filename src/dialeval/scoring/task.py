@@ -281,7 +281,7 @@ class Task:
     def score(self, chunk: Chunk) -> dict[str, Any]:
         """The finished record of one chunk."""
         scored = {name: self.judge(self.metrics[name], chunk) for name in self.of_rows}
-        columns = {column: own for name, scores in scored.items() for column, own in scores.columns(name).items()}
+        columns = {column: values for name, scores in scored.items() for column, values in scores.columns(name).items()}
         if self.flag:
             columns[FLAGS] = np.array(flagged(self.flags, columns, len(chunk.rows)), dtype=object)
         values = {column: plain(columns[column]) for column in self.columns}

@@ -44,7 +44,7 @@ class Worst:
         """The worst first: value, reply (or weakest turn), the turn before it, and what the metric says of it."""
         if not self.kept:
             return []
-        name, worst = self.task.of_rows[0], sorted(self.kept, key=lambda one: one[:3], reverse=True)
+        name, worst = self.task.of_rows[0], sorted(self.kept, key=lambda kept: kept[:3], reverse=True)
         chunk = Chunk(rows=[-row for _, row, _, _ in worst])
         chunk.places = [f"row {row}" for row in chunk.rows]
         chunk.exchanges = [item for _, _, _, item in worst if isinstance(item, Exchange)]

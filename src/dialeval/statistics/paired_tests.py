@@ -65,7 +65,7 @@ def permutation_test_over_sets(
 
     The sets stay as they are: the test speaks about these sets, not about others that might have been chosen.
     """
-    swappings = [_swapping(*one, statistic) for one in sets]
+    swappings = [_swapping(*columns, statistic) for columns in sets]
     parts = [part for part in swappings if part is not None]
     if not parts or len(parts) < len(swappings):
         return TestResult(math.nan, math.nan, "undefined")

@@ -160,7 +160,7 @@ def gate_values(
         raise ValueError(f"{name} has no value for any pair of rows; nothing can be compared")
     drawn, gain = sides.drawn(name), sides.gain(name)
     at_least, at_most = (float(np.nanquantile(drawn, q)) for q in (1 - confidence, confidence))
-    covered = min(len(one) / n for one, n in zip((x, y), n_rows, strict=True))
+    covered = min(len(values) / n for values, n in zip((x, y), n_rows, strict=True))
     enough = count >= min_contexts and covered >= MIN_COVERAGE
     # Equal replies pass even without a margin.
     unchanged = pairs is not None and not (x - y).any()
@@ -171,7 +171,7 @@ def gate_values(
     broken: list[Verdict] = ["worse"] if any(count.exceeded for count in row_counts) else []
     # Rows over a limit are counted, not estimated; all else needs enough rows.
     order: tuple[Verdict, ...] = ("worse", "not shown", "passed")
-    verdict = next(one for one in order if one in (*broken, *wanted)) if enough or broken else "undecided"
+    verdict = next(outcome for outcome in order if outcome in (*broken, *wanted)) if enough or broken else "undecided"
     n_missing = (~np.isfinite(new[name])).sum() + (~np.isfinite(baseline[name])).sum()
     needed, shown = _sizes(drawn, margin, confidence, count)
     return Gate(
@@ -279,7 +279,7 @@ class _Sides:
         x, y, groups = self.known(name)
         if groups is not None:
             return self._means(self.turned * (x - y), groups, self.seed)
-        each = (self._means(one, np.arange(len(one)), self.seed + index) for index, one in enumerate((x, y)))
+        each = (self._means(values, np.arange(len(values)), self.seed + index) for index, values in enumerate((x, y)))
         new, old = each
         return self.turned * (new - old)
 
@@ -347,12 +347,12 @@ def _aspects(
         tested_aspects.append(AspectChange(
             aspect, *means, sides.gain(column), at_least, at_most, p, count, margin, verdict, False
         ))  # fmt: skip
-    adjusted = map(float, holm([one.p for one in tested_aspects])) if tested_aspects else ()
+    adjusted = map(float, holm([change.p for change in tested_aspects])) if tested_aspects else ()
     tested = [
-        replace(one, p=p, fell=p < 1 - confidence and one.gain <= -SHOWN_FROM)
-        for one, p in zip(tested_aspects, adjusted, strict=True)
+        replace(change, p=p, fell=p < 1 - confidence and change.gain <= -SHOWN_FROM)
+        for change, p in zip(tested_aspects, adjusted, strict=True)
     ]
-    return (*sorted(tested, key=lambda one: (one.gain, one.aspect)), *unknown)
+    return (*sorted(tested, key=lambda change: (change.gain, change.aspect)), *unknown)
 
 
 def _limited(metric: Metric, condition: str, most: float | str, new: Columns, old: Columns) -> RowCount:
@@ -400,12 +400,12 @@ def _worst(
         beside[pairs.first] = old.values[pairs.second]
     gains = (new.values - (mean_old if pairs is None else beside)) * (1 if new.higher_is_better else -1)
     replies = []
-    for at in (one for one in new.weakest(N_WORST, gains) if gains[one] < 0):
-        turn, turns = new.weakest_turn(at), tuple(map(float, new.turns[at])) if new.turns else ()
-        aspects = {name: float(column[at]) for name, column in new.aspects.items() if np.isfinite(column[at])}
+    for row in (row for row in new.weakest(N_WORST, gains) if gains[row] < 0):
+        turn, turns = new.weakest_turn(row), tuple(map(float, new.turns[row])) if new.turns else ()
+        aspects = {name: float(column[row]) for name, column in new.aspects.items() if np.isfinite(column[row])}
         replies.append(WorseRow(
-            rows[at].id, at, *turn_at(rows[at], turn), float(new.values[at]), float(beside[at]), aspects,
-            new.reasons[at] if new.reasons else "", None if turn < 0 else turn + 1, turns,
+            rows[row].id, row, *turn_at(rows[row], turn), float(new.values[row]), float(beside[row]), aspects,
+            new.reasons[row] if new.reasons else "", None if turn < 0 else turn + 1, turns,
         ))  # fmt: skip
     return tuple(replies)
 

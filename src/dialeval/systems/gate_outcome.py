@@ -302,17 +302,17 @@ class Gate:
     def _worst_table(self) -> list[Block]:
         header = ["row", "asked", "reply", "new", "baseline", "weakest aspects", "reason"]
         rows = []
-        for one in self.worst:
-            turn = f", turn {one.weakest_turn}" if one.weakest_turn else ""
-            texts = [(one.id or str(one.row)) + turn, *(one_line(text)[:100] for text in (one.asked, one.response))]
-            baseline = "" if math.isnan(one.baseline) else f"{one.baseline:.4g}"
-            rows.append([*texts, f"{one.value:.4g}", baseline, weakest_aspects(one.aspects), one.reason])
+        for row in self.worst:
+            turn = f", turn {row.weakest_turn}" if row.weakest_turn else ""
+            texts = [(row.id or str(row.row)) + turn, *(one_line(text)[:100] for text in (row.asked, row.response))]
+            baseline = "" if math.isnan(row.baseline) else f"{row.baseline:.4g}"
+            rows.append([*texts, f"{row.value:.4g}", baseline, weakest_aspects(row.aspects), row.reason])
         return [Table(header, rows, left=(0, 1, 2, 5, 6))] if rows else []
 
     @property
     def report(self) -> str:
         """The sentence, and the rows that lost most, a line each."""
-        tables = [one for one in self._worst_table() if isinstance(one, Table)]
+        tables = [block for block in self._worst_table() if isinstance(block, Table)]
         rows = [" | ".join(map(str, row)) for table in tables for row in table.rows]
         return "\n".join([self.sentence, *rows])
 

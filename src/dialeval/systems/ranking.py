@@ -115,21 +115,23 @@ def rank(
     for metric in wanted:
         english = english or metric.info.english
         # All systems in one call: what they share is read once.
-        scored = score_items(metric, [row for own in rows.values() for row in own], progress=progress)
+        scored = score_items(metric, [row for of_system in rows.values() for row in of_system], progress=progress)
         ends = np.cumsum([len(row) for row in rows.values()])[:-1]
         of_systems = dict(zip(rows, np.split(np.asarray(scored.values, dtype=np.float64), ends), strict=True))
         signatures[metric.info.name] = str(scored.signature)
         if sentence := cut_note(len(scored), scored.n_truncated):
             cut.append(f"{metric.info.name}: {sentence}")
-        for name, own in of_systems.items():
-            left_out += lost(np.isfinite(own), f"{metric.info.name}: rows of {name} without a value", allow_missing)
+        for name, column in of_systems.items():
+            left_out += lost(np.isfinite(column), f"{metric.info.name}: rows of {name} without a value", allow_missing)
         places, tests = rank_values(metric, rows, of_systems, pairs, **statistics)
         of_aspects = {
             aspect: dict(zip(rows, np.split(column, ends), strict=True)) for aspect, column in scored.aspects.items()
         }
         standings += with_aspects(metric, places, of_aspects, pairs, **statistics)
         pair_tests += tests
-    replies = [replace(row, system=name) for name, own in rows.items() for row in own if isinstance(row, Exchange)]
+    replies = [
+        replace(row, system=name) for name, of_system in rows.items() for row in of_system if isinstance(row, Exchange)
+    ]
     warnings = cautions(replies, english=english)
     return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*left_out, *warnings, *cut))
 
@@ -212,8 +214,8 @@ def with_aspects(
     tested: list[tuple[str, str, float]] = []
     for aspect, columns in aspects.items():
         known = {name: column for name, column in columns.items() if np.isfinite(column).any()}
-        for name, own in known.items():
-            means[name][aspect] = float(np.nanmean(own))
+        for name, column in known.items():
+            means[name][aspect] = float(np.nanmean(column))
         turned = 1.0 if metric.info.higher_is_better else -1.0
         best = max(known, key=lambda name: turned * means[name][aspect], default="")
         for (a, b), paired in pairs.items():
@@ -306,8 +308,8 @@ def _pair_tests(
         n_groups = n_rows if groups is None else int(groups.max()) + 1
         seen = _smallest_seen(x, y, groups, (1 - confidence) / len(pairs))
         tests.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups, seen))
-    adjusted = holm([one.p for one in tests])
-    return [replace(one, p_adjusted=float(p)) for one, p in zip(tests, adjusted, strict=True)]
+    adjusted = holm([test.p for test in tests])
+    return [replace(test, p_adjusted=float(p)) for test, p in zip(tests, adjusted, strict=True)]
 
 
 def _known(x: Vector, y: Vector, paired: Pairs | None) -> tuple[Vector, Vector, NDArray[np.intp] | None]:
@@ -329,7 +331,9 @@ def _test(x: Vector, y: Vector, groups: NDArray[np.intp] | None, resamples: int,
 def _smallest_seen(x: Vector, y: Vector, groups: NDArray[np.intp] | None, level: float) -> float:
     """The difference that a test at this level finds four times in five with as many contexts that vary like these."""
     if groups is None:
-        spread = math.sqrt(sum(float(one.var(ddof=1)) / len(one) if len(one) > 1 else math.inf for one in (x, y)))
+        spread = math.sqrt(
+            sum(float(values.var(ddof=1)) / len(values) if len(values) > 1 else math.inf for values in (x, y))
+        )
     else:
         gaps = x - y
         sums = np.bincount(groups, gaps - gaps.mean())

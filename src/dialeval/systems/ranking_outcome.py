@@ -93,8 +93,8 @@ class Ranking:
     def sentence(self, metric: str) -> str:
         """The answer under one metric."""
         clusters: dict[int, list[str]] = {}
-        for one in self.of(metric):
-            clusters.setdefault(one.cluster, []).append(one.system)
+        for standing in self.of(metric):
+            clusters.setdefault(standing.cluster, []).append(standing.system)
         best, *others = clusters.values()
         if not others:
             return one_line(f"{metric}: {listing(best)} cannot be told apart.")
@@ -130,29 +130,31 @@ class Ranking:
         header = ["", "system", "mean", f"{self.confidence:.0%} interval", "human percentile", "wins", "rows"]
         rows = [
             [
-                str(one.cluster),
-                one.system,
-                f"{one.mean:.4g}",
-                f"{one.low:.4g} to {one.high:.4g}",
-                "" if one.human_percentile is None else f"{one.human_percentile:.0%}",
-                f"{one.win_rate:.0%}",
-                str(one.n_rows),
+                str(standing.cluster),
+                standing.system,
+                f"{standing.mean:.4g}",
+                f"{standing.low:.4g} to {standing.high:.4g}",
+                "" if standing.human_percentile is None else f"{standing.human_percentile:.0%}",
+                f"{standing.win_rate:.0%}",
+                str(standing.n_rows),
             ]
-            for one in self.of(metric)
+            for standing in self.of(metric)
         ]
-        found = sorted((test for test in self.pair_tests if test.metric == metric), key=lambda one: one.p_adjusted)
+        of_metric = sorted(
+            (test for test in self.pair_tests if test.metric == metric), key=lambda test: test.p_adjusted
+        )
         tests = [
             [
-                one.first,
-                one.second,
-                f"{one.difference:.4g}",
-                format_p(one.p),
-                format_p(one.p_adjusted),
-                f"{one.seen_from:.2g}" if math.isfinite(one.seen_from) else "",
-                str(one.n_contexts),
-                "told apart" if one.p_adjusted < 1 - self.confidence else "cannot be told apart",
+                test.first,
+                test.second,
+                f"{test.difference:.4g}",
+                format_p(test.p),
+                format_p(test.p_adjusted),
+                f"{test.seen_from:.2g}" if math.isfinite(test.seen_from) else "",
+                str(test.n_contexts),
+                "told apart" if test.p_adjusted < 1 - self.confidence else "cannot be told apart",
             ]
-            for one in found
+            for test in of_metric
         ]
         pairs = ["better", "than", "by", "p", "p, corrected", "seen from", "contexts", ""]
         of_pairs = Table(pairs, tests, (0, 1, 7), "tests by pair")

@@ -203,10 +203,10 @@ def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Pref
     pairs: list[tuple[Exchange, Exchange, float, str]] = []
     for row in rows:
         _check_row(row, columns, pairs=True)
-        one, other = (to_exchange(row, side, empty=empty) for side in sides)
-        pairs.append((one, other, _preferred(row, columns.value(row, "preferred")), _group(row, columns, one)))
+        first, second = (to_exchange(row, side, empty=empty) for side in sides)
+        pairs.append((first, second, _preferred(row, columns.value(row, "preferred")), _group(row, columns, first)))
     return Preferences(
-        tuple(first for first, *_ in pairs) + tuple(other for _, other, *_ in pairs),
+        tuple(first for first, *_ in pairs) + tuple(second for _, second, *_ in pairs),
         np.array([preferred for _, _, preferred, _ in pairs]),
         number_groups([group for *_, group in pairs]),
     )

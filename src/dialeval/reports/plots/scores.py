@@ -100,10 +100,10 @@ def _scored(table: DataFrame, rows: Mapping[int, Exchange | Dialogue]) -> list[E
 
 def _places(table: DataFrame, metric: str, items: Sequence[Exchange | Dialogue]) -> dict[str, tuple[Vector, Vector]]:
     """What values are drawn against, and the values."""
-    found: dict[str, tuple[Vector, Vector]] = {}
+    points: dict[str, tuple[Vector, Vector]] = {}
 
     def add(name: str, places: Sequence[int]) -> None:
-        found[name] = np.asarray(places, dtype=float), table[metric].to_numpy(dtype=float)
+        points[name] = np.asarray(places, dtype=float), table[metric].to_numpy(dtype=float)
 
     replies = [item for item in items if isinstance(item, Exchange)]
     talks = [item for item in items if isinstance(item, Dialogue)]
@@ -117,8 +117,8 @@ def _places(table: DataFrame, metric: str, items: Sequence[Exchange | Dialogue])
         cells = table[turns_column(metric)].dropna()
         each = [np.array(parse_json(cell) if isinstance(cell, str) else cell, dtype=float) for cell in cells]
         numbers = [np.arange(1.0, 1 + len(column)) for column in each]
-        found["turn"] = np.concatenate([np.zeros(0), *numbers]), np.concatenate([np.zeros(0), *each])
-    return found
+        points["turn"] = np.concatenate([np.zeros(0), *numbers]), np.concatenate([np.zeros(0), *each])
+    return points
 
 
 def _histogram(axes: Axes, parts: Mapping[Any, DataFrame], metric: str) -> None:
