@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.results import (
     Filtering,
     Half,
@@ -21,6 +20,7 @@ from dialeval.agreement.results import (
     read_records,
     read_results,
 )
+from dialeval.agreement.sections import sections
 from dialeval.agreement.settings import Settings
 from dialeval.io.files import parse_json
 
@@ -35,7 +35,7 @@ def add_to(app: typer.Typer) -> None:
         """Write leaderboards again, marked by what the embedded checkpoints now say that they were trained on."""
         from dialeval.checkpoints.find import WEIGHTS
         from dialeval.reports.output import write_pages
-        from dialeval.reports.plots.agreement import draw_all
+        from dialeval.reports.plots.panels import draw_all
 
         for folder in folders:
             report = read_report(folder)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dialeval.agreement.results import Panel
 from dialeval.agreement.runs import Reporter
-from dialeval.reports.plots.agreement import distributions, reply_labels, scatters
 from dialeval.reports.plots.figures import COLOURS, new_figure
+from dialeval.reports.plots.panels import distributions, reply_labels, scatters
 from reproduce.papers.measured import Answers, panel
 from reproduce.papers.tables import Chart, Column, Paper, Picture, Row
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from statistics import fmean, stdev
 
-from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Result
+from dialeval.agreement.sections import number
 from dialeval.io.tables import markdown_table
 from reproduce.papers.measured import NOT_MEASURED, Answers, CellValue, commands
 from reproduce.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from card_rows import signed
 from dialeval import benchmarks
-from dialeval.agreement.leaderboard import sections
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.score_comparison import compare
+from dialeval.agreement.sections import sections
 from dialeval.agreement.settings import Settings
 from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
 from dialeval.checkpoints.find import weights_digest

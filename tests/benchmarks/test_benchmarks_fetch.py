@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dialeval.benchmarks import fetch as fetching
-from dialeval.benchmarks.base import BenchmarkInfo, FileSource, SourceFile
+from dialeval.benchmarks.benchmark import BenchmarkInfo, FileSource, SourceFile
 from dialeval.benchmarks.fetch import FetchError, Unreachable, cached_path, fetch_files, is_cached
 from refusals import refused
 

@@ -10,7 +10,7 @@ import pytest
 
 from counted_rows import ROWS
 from dialeval import benchmarks
-from dialeval.benchmarks.base import (
+from dialeval.benchmarks.benchmark import (
     Benchmark,
     BenchmarkInfo,
     FileSource,

@@ -16,7 +16,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.core.exchange import Exchange
 from dialeval.robustness.attacks import ATTACKS
 from dialeval.robustness.inputs import Material, attacked_pairs
-from dialeval.robustness.run import run as run_robustness
+from dialeval.robustness.trial import run as run_robustness
 from dialeval.systems import gate, rank
 from loopback_llm import fenced, scores, serving
 from toy_benchmark import rated_rows

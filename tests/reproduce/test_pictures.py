@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dialeval.core.exchange import Dialogue, Exchange
-from dialeval.reports.plots.scores import metric_of, read_table, scores
+from dialeval.reports.plots.own_scores import metric_of, read_table, scores
 from dialeval.scoring.score_table import OutputFormat, table
 from refusals import refused
 

@@ -19,7 +19,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
 from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.inputs import gather
-from dialeval.robustness.run import run
+from dialeval.robustness.trial import run
 from overlap_metric import Variety
 from refusals import refused
 from resources import MIRROR

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ from corpora.batches import Candidates, CandidateSet, mixed_batches
 from corpora.dialogues import CorpusDialogue, find_split, overlapping_ids, read_corpus, read_rows
 from corpora.grouped import Group
 from corpora.mining import with_mined, word_overlap
-from corpora.negatives import NegativeCounts, NegativeSampler
+from corpora.negatives import NegativeCounts, NegativeSampler, corrupt
 from dialeval.core.exchange import Exchange
 from refusals import refused
 
@@ -227,6 +228,47 @@ def test_a_shared_word_is_one_of_the_last_two_turns() -> None:
     assert {sampler.draw(first, 3, np.random.default_rng(seed))[0] for seed in range(20)} == {"that glacier moves"}
     assert sampler.shares_word(first.turns[:3], "That GLACIER moves")
     assert not sampler.shares_word(first.turns[:3], "a volcano is a mountain")
+
+
+def test_damage_shuffles_repeats_cuts_or_drops() -> None:
+    reply = "one two three four five six seven eight nine ten"
+    words = reply.split()
+    kinds: Counter[str] = Counter()
+    for seed in range(300):
+        damaged = corrupt(reply, np.random.default_rng(seed))
+        assert damaged is not None
+        assert damaged != reply
+        got = damaged.split()
+        if got == words[: len(got)] and len(got) < 10:
+            kinds["cut"] += 1
+            assert 3 <= len(got) <= 6
+        elif sorted(got) == sorted(words):
+            kinds["shuffled"] += 1
+        elif len(got) < 10:
+            kinds["dropped"] += 1
+            assert 5 <= len(got) <= 7
+            assert got == [word for word in words if word in got]
+        else:
+            kinds["repeated"] += 1
+            assert set(got) == set(words)
+            assert 11 <= len(got) <= 16
+            # What is repeated stands side by side: taking one span out once or twice gives the reply back.
+            assert any(
+                got[:at] + got[at + times * width :] == words
+                for width in (1, 2, 3)
+                for times in (1, 2)
+                for at in range(len(got))
+            )
+    assert min(kinds.values()) > 50
+    assert len(kinds) == 4
+    assert corrupt("one two three", np.random.default_rng(0)) is None
+    assert corrupt("so so so so", shuffles()) is None  # not damaged after all
+
+
+def shuffles() -> np.random.Generator:
+    """A generator whose first kind of damage is shuffling."""
+    seed = next(seed for seed in range(50) if int(np.random.default_rng(seed).integers(3)) == 0)
+    return np.random.default_rng(seed)
 
 
 # --- groups ----------------------------------------------------------------------------------------

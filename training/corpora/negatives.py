@@ -88,6 +88,27 @@ class NegativeSampler:
         return {word for text in context[-2:] for word in _WORD.findall(text.lower()) if word in self._postings}
 
 
+def corrupt(reply: str, rng: np.random.Generator) -> str | None:
+    """A reply damaged as weak generators damage theirs; None if it is too short to tell."""
+    words = reply.split()
+    if len(words) < 4:
+        return None
+    kind = int(rng.integers(4))
+    if kind == 0:
+        rng.shuffle(words)
+    elif kind == 1:
+        start = int(rng.integers(len(words) - 2))
+        span = words[start : start + int(rng.integers(1, 4))]
+        words[start:start] = span * int(rng.integers(1, 3))
+    elif kind == 2:
+        words = words[: max(2, len(words) * int(rng.integers(3, 7)) // 10)]
+    else:
+        kept = sorted(rng.permutation(len(words))[: max(2, len(words) * int(rng.integers(5, 8)) // 10)])
+        words = [words[place] for place in kept]
+    damaged = " ".join(words)
+    return damaged if damaged != reply else None
+
+
 def _index(replies: Sequence[str]) -> dict[str, list[int]]:
     postings: dict[str, list[int]] = {}
     for number, reply in enumerate(replies):

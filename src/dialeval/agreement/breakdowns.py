@@ -11,14 +11,14 @@ import numpy as np
 
 from dialeval.agreement.comparisons import ComparedMetric, common_views, compared_statistic
 from dialeval.agreement.judgements import Cut, Judgements, View, cuts, judgements, view_of
-from dialeval.agreement.leaderboard import TITLES, Section, number
 from dialeval.agreement.measure import measure
 from dialeval.agreement.prepare import PreparedBenchmark, ScoredMetric
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import PRECISE, Filtering, Half, Overall, Panel, Result
+from dialeval.agreement.sections import TITLES, Section, number
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
-from dialeval.benchmarks.base import OWN_FILE
+from dialeval.benchmarks.benchmark import OWN_FILE
 from dialeval.registry.metric import Level
 from dialeval.statistics.bootstrap import bootstrap, interval, number_groups, spearman_of
 from dialeval.statistics.correlation import Floats, spearman

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
     from dialeval.benchmarks import Benchmark
-    from dialeval.benchmarks.base import BenchmarkInfo
+    from dialeval.benchmarks.benchmark import BenchmarkInfo
 
 
 @dataclass(frozen=True)

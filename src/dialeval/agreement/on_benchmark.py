@@ -20,7 +20,7 @@ from dialeval.registry.metric import CannotGoOn, Level, Metric
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from dialeval.benchmarks.base import BenchmarkInfo
+    from dialeval.benchmarks.benchmark import BenchmarkInfo
 
 
 class NotApplicable(ValueError):

@@ -1,7 +1,5 @@
 """Baselines from the literature, each a `Metric`, so that every new metric has something to beat.
 
-With references (`reference` holds what they share): `bleu`, `delta_bleu`, `rouge`, `meteor` compare
-words, `embedding` word vectors, `bertscore` and `sentence` contextual vectors. Without: `masked`,
-`causal` and `fed` ask language models. `words`, `vectors`, `wordnet`, `models` and `batching` are
-what they stand on.
+With references (`reference` holds what they share): `overlap` compares words, `embedding` word vectors, `bertscore` and
+`sentence` contextual vectors. Without: `likelihood` asks language models. `words` and `models` are what they stand on.
 """

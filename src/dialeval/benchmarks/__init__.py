@@ -12,7 +12,7 @@ import difflib
 import os
 from pathlib import Path
 
-from dialeval.benchmarks.base import (
+from dialeval.benchmarks.benchmark import (
     Benchmark,
     BenchmarkInfo,
     Definition,

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from dialeval.benchmarks import readers
-from dialeval.benchmarks.base import (
+from dialeval.benchmarks.benchmark import (
     BenchmarkInfo,
     Definition,
     Files,

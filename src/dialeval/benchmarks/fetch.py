@@ -14,7 +14,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from dialeval.benchmarks.base import BenchmarkInfo, SourceFile
+from dialeval.benchmarks.benchmark import BenchmarkInfo, SourceFile
 from dialeval.io.files import cache_directory
 from dialeval.version import how_to_install
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dialeval.benchmarks.base import REPLY_KINDS, BenchmarkInfo, Files, Row, labelled_replies
+from dialeval.benchmarks.benchmark import REPLY_KINDS, BenchmarkInfo, Files, Row, labelled_replies
 from dialeval.benchmarks.rowfile import read_file
 from dialeval.io.files import parse_json
 

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dialeval.benchmarks.base import (
+from dialeval.benchmarks.benchmark import (
     OWN_FILE,
     REPLY_KINDS,
     BenchmarkInfo,

@@ -165,7 +165,7 @@ def robustness(
     from dialeval.reports.output import plot_formats, telling
     from dialeval.robustness.inputs import gather
     from dialeval.robustness.report import FILES, render, write_report
-    from dialeval.robustness.run import run
+    from dialeval.robustness.trial import run
 
     read = reading.reader(context)
     check_places({f"{name} of --out": out / name for name in FILES}, [input, *files_of(metrics)])

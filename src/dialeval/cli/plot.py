@@ -37,8 +37,8 @@ def scores(
     from dialeval.readers import Rejects
     from dialeval.reports.output import plot_formats
     from dialeval.reports.plots.figures import save
-    from dialeval.reports.plots.scores import metric_of, read_table
-    from dialeval.reports.plots.scores import scores as draw
+    from dialeval.reports.plots.own_scores import metric_of, read_table
+    from dialeval.reports.plots.own_scores import scores as draw
 
     read = reading.reader(context)
     name = file.name.split(".")[0]

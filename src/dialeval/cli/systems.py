@@ -129,7 +129,7 @@ def rank(
     from dialeval.io.tables import show
     from dialeval.readers.pairing import files_by_name
     from dialeval.reports.plots.figures import save
-    from dialeval.reports.plots.scores import draw_ranking
+    from dialeval.reports.plots.own_scores import draw_ranking
     from dialeval.systems import rank as compare
     from dialeval.systems.ranking_outcome import LEGEND
 

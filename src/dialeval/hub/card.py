@@ -171,7 +171,7 @@ def _flat(figures: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
 
 def _table(results: Sequence[Result]) -> list[list[str]]:
     """Header and one line per question, statistics beside each other, each with its interval."""
-    from dialeval.agreement.leaderboard import with_interval
+    from dialeval.agreement.sections import with_interval
 
     statistics = [name for name in _SHOWN if any(row.statistic == name for row in results)]
     lines: dict[tuple[str, ...], dict[str, Result]] = {}

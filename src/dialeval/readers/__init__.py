@@ -30,7 +30,7 @@ from dialeval.core.exchange import MAX_TEXTS, BadRow, Dialogue, EmptyPolicy, Exc
 from dialeval.io.harmless import one_line
 from dialeval.io.places import unchanging
 from dialeval.readers.bundles import bundle_rows, is_folder_of_days
-from dialeval.readers.chats.base import as_json
+from dialeval.readers.chats.messages import as_json
 from dialeval.readers.rows import (
     FIELDS,
     MESSAGE,

@@ -23,7 +23,7 @@ from dialeval.core.exchange import (
 )
 from dialeval.io.harmless import one_line
 from dialeval.readers.chats import messages_of, product_of
-from dialeval.readers.chats.base import as_json, role_of
+from dialeval.readers.chats.messages import as_json, role_of
 from dialeval.readers.transcripts import is_transcript, turns_of
 
 FIELDS = (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
-from dialeval.readers.chats.base import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role, without_tags
+from dialeval.readers.chats.messages import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role, without_tags
 
 Messages = list[dict[str, Any]]
 

@@ -23,7 +23,16 @@ from dialeval.core.exchange import MAX_TEXTS, BadRow, CheckedTexts, Dialogue, ch
 from dialeval.io.files import parse_json
 from dialeval.io.harmless import one_line
 from dialeval.readers.chats import product_of, reader_of
-from dialeval.readers.chats.base import Message, Product, Turns, aside, known_roles, read_content, role_of, snake_case
+from dialeval.readers.chats.messages import (
+    Message,
+    Product,
+    Turns,
+    aside,
+    known_roles,
+    read_content,
+    role_of,
+    snake_case,
+)
 from dialeval.readers.rows import RawRow, guess_columns
 from dialeval.readers.transcripts import conversations, lines_of
 

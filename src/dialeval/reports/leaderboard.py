@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 
 from dialeval.agreement.breakdowns import ABOUT_OVERALL, halves_lines, overall_table
-from dialeval.agreement.leaderboard import (
+from dialeval.agreement.results import Report, Result, marked
+from dialeval.agreement.sections import (
     TITLES,
     LeaderboardRow,
     Section,
@@ -16,7 +17,6 @@ from dialeval.agreement.leaderboard import (
     sections,
     with_interval,
 )
-from dialeval.agreement.results import Report, Result, marked
 from dialeval.io.tables import Block, Cell, Code, Heading, Items, Table, to_markdown, to_page
 
 HOW_TO_READ = (

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from dialeval.agreement.leaderboard import number, p_value
 from dialeval.agreement.on_benchmark import Advance
 from dialeval.agreement.results import Report
 from dialeval.agreement.runs import Reporter
 from dialeval.agreement.score_comparison import Verdict
+from dialeval.agreement.sections import number, p_value
 from dialeval.io.files import progress_bar, write_atomically
 from dialeval.io.harmless import one_line
 from dialeval.io.tables import Table
@@ -31,7 +31,7 @@ def write_outputs(report: Report, folder: Path, plots: Sequence[str] = ("png",))
     """Write tables, leaderboards and plots; formats are `png` and `svg`, none for no plots."""
     written = report.write(folder) + write_pages(report, folder)
     if plots:
-        from dialeval.reports.plots.agreement import draw_all
+        from dialeval.reports.plots.panels import draw_all
 
         written += draw_all(report, folder / "plots", plots)
     return written

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import marked, versions
+from dialeval.agreement.sections import number
 from dialeval.io.files import plain, write_atomically
 from dialeval.io.tables import Block, Code, Heading, Items, Table, to_markdown
 from dialeval.reports.plots.figures import SOFT, new_figure, save
 from dialeval.robustness.preference import AttackOutcome, Share
-from dialeval.robustness.run import Robustness
+from dialeval.robustness.trial import Robustness
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dialeval.readers.chats import evaluations, exports, gateways, traces
-from dialeval.readers.chats.base import Message, Product, Row
+from dialeval.readers.chats.messages import Message, Product, Row
 from dialeval.readers.chats.plain import ANY, PAIRS, UNKNOWN
 from dialeval.readers.chats.plain import PRODUCTS as PLAIN
 

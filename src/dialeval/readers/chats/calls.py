@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dialeval.readers.chats.base import Message, Row, Turns, as_json, read_content, read_message, role_of
+from dialeval.readers.chats.messages import Message, Row, Turns, as_json, read_content, read_message, role_of
 
 #: Under which keys a log holds messages or their text, the surest first.
 _HOLDS = (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dialeval.readers.chats.base import Product, Row, Turns, as_json, each, known_roles, read_message, snake_case
 from dialeval.readers.chats.calls import NO_CALL, call, messages_from
+from dialeval.readers.chats.messages import Product, Row, Turns, as_json, each, known_roles, read_message, snake_case
 
 # OpenAI's Evals: output items of a run, and the log of the library, of whose events those of sampling hold a reply.
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dialeval.readers.chats.base import (
+from dialeval.readers.chats.calls import langchain_message
+from dialeval.readers.chats.messages import (
     Message,
     Product,
     Row,
@@ -20,7 +21,6 @@ from dialeval.readers.chats.base import (
     some,
     without_tags,
 )
-from dialeval.readers.chats.calls import langchain_message
 
 # ChatGPT: a tree of messages, of which those count that lead to the last one.
 

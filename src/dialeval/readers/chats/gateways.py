@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dialeval.readers.chats.base import Product, Row, Turns, as_json
 from dialeval.readers.chats.calls import both, call, messages_from
+from dialeval.readers.chats.messages import Product, Row, Turns, as_json
 
 # Chat completions: OpenAI, Azure OpenAI, Anthropic, LiteLLM and other gateways.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
-from dialeval.readers.chats.base import Message, Product, Row, Turns, as_json, each, messages_in, read_message, some
+from dialeval.readers.chats.messages import Message, Product, Row, Turns, as_json, each, messages_in, read_message, some
 
 
 def plain(where: str, who: str, what: str, joint: str = "\n") -> Product:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dialeval.readers.chats.base import Product, Row, Turns, as_json, snake_case
 from dialeval.readers.chats.calls import NO_CALL, call
+from dialeval.readers.chats.messages import Product, Row, Turns, as_json, snake_case
 
 
 def _attributes(row: Row) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dialeval.agreement.leaderboard import number
 from dialeval.agreement.results import Panel, Report
+from dialeval.agreement.sections import number
 from dialeval.io.files import safe_name
 from dialeval.reports.plots.figures import INK, MARK, new_figure, new_grid, save
 from dialeval.statistics.correlation import Floats, pearson, spearman

@@ -19,7 +19,7 @@ from dialeval.robustness.preference import TOLERANCE, AttackOutcome, verdicts
 if TYPE_CHECKING:
     from datasets import Dataset
 
-    from dialeval.benchmarks.base import BenchmarkInfo
+    from dialeval.benchmarks.benchmark import BenchmarkInfo
 
 
 @dataclass
@@ -104,7 +104,7 @@ def _refuse_unfit(source: ValueSource, material: Material) -> None:
 
 def _distinct(material: Material) -> tuple[Dataset, BenchmarkInfo]:
     """Every reply, true or attacked, once: the table that metrics are run on, in the harness's own form."""
-    from dialeval.benchmarks.base import BenchmarkInfo, complete, to_dataset
+    from dialeval.benchmarks.benchmark import BenchmarkInfo, complete, to_dataset
 
     rows: dict[str, dict[str, Any]] = {}
     for pair in material.pairs:
