@@ -13,9 +13,7 @@ from dialeval.cli.options import in_panel, say
 from dialeval.cli.score import Input, Output, Overwrite, Resume, SkipBad, print_summary
 
 if TYPE_CHECKING:
-    from dialeval.core.exchange import EmptyPolicy
     from dialeval.llm.llm_judge import LlmJudge
-    from dialeval.readers import Source
     from dialeval.scoring import Task
 
 
@@ -73,20 +71,45 @@ def llm_score(
     [bold]Exit codes[/bold]: 0 done; 1 no row has a value, or the program or the machine failed; 2 wrong usage or input,
     or the cost limit is reached; 3 done, but rows were set aside (--skip-bad) or have no value; 130 interrupted.
     """
-    read = reading.reader(context)
+    from dataclasses import replace
+
+    from dialeval.io.files import progress_counter
+    from dialeval.registry.metric import Level
+    from dialeval.scoring import Task, score_file
+
     options = {
         "model": model, "base_url": base_url, "protocol": protocol, "max_tokens": max_tokens,
         "concurrency": concurrency, "timeout": timeout, "prices": prices, "max_cost": max_cost, "answers": answers,
     }  # fmt: skip
     judge = _load(config, {name: value for name, value in options.items() if value is not None}, dry_run=dry_run)
-    source = read(input)
-    task = _task(judge, source, level, empty, rival)
+    source = reading.reader(context)(input)
+    task = Task(source, {"llm": judge.info}, Level(level), empty=empty)
+    if rival is not None:
+        task = task.against(replace(source, input=str(rival)))
     if dry_run:
         say(_estimated(judge, task))
         say("", "The first question:", *_first_question(judge, task).split("\n"))
         return
-    reads = tuple(path for path in (config, prices, protocol, rival) if path is not None)
-    _score(judge, task, output, reads, skip_bad=skip_bad, overwrite=overwrite, resume=resume)
+    if source.can_be_read_twice and not skip_bad:
+        say(_estimated(judge, task), err=True)
+    with progress_counter("scoring", "reading and loading") as progress:
+        summary = score_file(
+            task, output, lambda: {"llm": judge},
+            skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress,
+            reads=tuple(path for path in (config, prices, protocol, rival) if path is not None),
+        )  # fmt: skip
+    print_summary(summary, output)
+    without = summary.n - summary.tallies["llm"].mean.n
+    if without == summary.n:
+        say(
+            "error: no row has a value; the reasons stand above, what the model answered in the column llm.answer",
+            err=True,
+        )
+        raise typer.Exit(FAILED)
+    if without:
+        say(f"{without} of {summary.n} rows have no value; --overwrite asks for them again", err=True)
+    if without or summary.n_rejected:
+        raise typer.Exit(ROWS_SET_ASIDE)
 
 
 def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> LlmJudge:
@@ -103,16 +126,6 @@ def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> Llm
     return judge
 
 
-def _task(judge: LlmJudge, source: Source, level: str, empty: EmptyPolicy, rival: Path | None) -> Task:
-    from dataclasses import replace
-
-    from dialeval.registry.metric import Level
-    from dialeval.scoring import Task
-
-    task = Task(source, {"llm": judge.info}, Level(level), empty=empty)
-    return task if rival is None else task.against(replace(source, input=str(rival)))
-
-
 def _estimated(judge: LlmJudge, task: Task) -> str:
     counts = judge.estimate(item for _, item in task.rows(None))
     text = (
@@ -127,32 +140,3 @@ def _first_question(judge: LlmJudge, task: Task) -> str:
     first = next(item for _, item in task.rows(None))
     question = judge.protocol.questions(first)[0]
     return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in question.messages)
-
-
-def _score(
-    judge: LlmJudge, task: Task, output: str, reads: tuple[str | Path, ...], *,
-    skip_bad: bool, overwrite: bool, resume: bool,
-) -> None:  # fmt: skip
-    """Show what it will cost, score, print what it adds up to, and end with the code that belongs to it."""
-    from dialeval.io.files import progress_counter
-    from dialeval.scoring import score_file
-
-    if task.source.can_be_read_twice and not skip_bad:
-        say(_estimated(judge, task), err=True)
-    with progress_counter("scoring", "reading and loading") as progress:
-        summary = score_file(
-            task, output, lambda: {"llm": judge},
-            skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, reads=reads,
-        )  # fmt: skip
-    print_summary(summary, output)
-    without = summary.n - summary.tallies["llm"].mean.n
-    if without == summary.n:
-        say(
-            "error: no row has a value; the reasons stand above, what the model answered in the column llm.answer",
-            err=True,
-        )
-        raise typer.Exit(FAILED)
-    if without:
-        say(f"{without} of {summary.n} rows have no value; --overwrite asks for them again", err=True)
-    if without or summary.n_rejected:
-        raise typer.Exit(ROWS_SET_ASIDE)

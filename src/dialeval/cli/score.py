@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,11 +12,7 @@ from dialeval.cli import options as reading
 from dialeval.cli.options import checkpoints, in_panel, metrics_or_judge, say
 
 if TYPE_CHECKING:
-    from dialeval.core.exchange import EmptyPolicy
-    from dialeval.readers import Source
-    from dialeval.registry.metric import Scale
     from dialeval.scoring import Summary
-    from dialeval.scoring.task import Explain
 
 
 _judging, _files = map(in_panel, ("Judging", "Output"))
@@ -105,35 +100,18 @@ def score(
     [bold]Exit codes[/bold]: 0 done; 1 the program or the machine failed; 2 wrong usage or input; 3 done, but rows were
     set aside (--skip-bad); 130 interrupted.
     """
-    from dialeval.registry.metric import Level
-    from dialeval.scoring.task import texts_beside
-
-    read = reading.reader(context)
-    source = read(input)
-    given = {"dtype": dtype, "device": device, "max_length": max_length, "reference": reference}
-    given["reasons"] = "full" if explain == "full" else None
-    options = {option: value for option, value in given.items() if value is not None}
-    run(
-        metrics_or_judge(metric), checkpoint, options, source, output,
-        beside=texts_beside(Level(level), texts),
-        level=level, per_turn=per_turn, scale=scale, empty=empty, explain=explain, flag=flag or [], worst=worst,
-        skip_bad=skip_bad, overwrite=overwrite, resume=resume,
-    )  # fmt: skip
-
-
-def run(
-    metrics: list[str], checkpoint: list[str] | None, options: dict[str, Any], source: Source, output: str, *,
-    beside: Sequence[str], level: str, per_turn: bool, scale: Scale, empty: EmptyPolicy, explain: Explain,
-    flag: list[str], worst: int, skip_bad: bool, overwrite: bool, resume: bool,
-) -> None:  # fmt: skip
-    """Score with what the options say, and print what it adds up to."""
     from dialeval.io.files import progress_counter
     from dialeval.registry import check_options, load_metrics, metric_class, registered
     from dialeval.registry.metric import Level
     from dialeval.scoring import Task, score_file
-    from dialeval.scoring.task import without_references
+    from dialeval.scoring.task import texts_beside, without_references
 
-    names = list(dict.fromkeys(registered(name) for name in metrics))
+    source = reading.reader(context)(input)
+    given = {"dtype": dtype, "device": device, "max_length": max_length, "reference": reference}
+    given["reasons"] = "full" if explain == "full" else None
+    options: dict[str, Any] = {option: value for option, value in given.items() if value is not None}
+    beside = texts_beside(Level(level), texts)
+    names = list(dict.fromkeys(registered(name) for name in metrics_or_judge(metric)))
     if any(name.partition(":")[0] == "llm" for name in names):
         raise ValueError("language models have a command of their own: dialeval llm-score")
     weights = checkpoints(checkpoint, names)
@@ -141,12 +119,14 @@ def run(
     infos = {name: metric_class(name)[0].info_with(**options) for name in names}
     if "reference" in options:
         infos = {name: without_references(info) for name, info in infos.items()}
-    task = Task(source, infos, Level(level), scale, empty, explain=explain, per_turn=per_turn, flag=flag, texts=beside)
+    task = Task(
+        source, infos, Level(level), scale, empty, explain=explain, per_turn=per_turn, flag=flag or [], texts=beside
+    )
     with progress_counter("scoring", "reading and loading") as progress:
         summary = score_file(
             task, output, lambda: load_metrics(names, options, weights),
             skip_bad=skip_bad, overwrite=overwrite, resume=resume, progress=progress, worst=worst,
-            reads=tuple(filter(None, (options.get("reference"), *weights.values()))),
+            reads=tuple(filter(None, (reference, *weights.values()))),
         )  # fmt: skip
     print_summary(summary, output)
     if summary.n_rejected:
