@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dialeval.baselines.models import locate, quiet_loading, readable_tokens, weights_identity
+from dialeval.baselines.models import count_longer, locate, quiet_loading, readable_tokens, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
 from dialeval.checkpoints.find import BASE_ENCODER
 from dialeval.core.exchange import Exchange, is_blank
@@ -87,11 +87,7 @@ class BertScore(ReferenceMetric):
 
     def count_truncated(self, exchanges: Sequence[Exchange]) -> int:
         """Rows in which the reply or a reference is longer than the encoder can take."""
-        texts = list({text for row in exchanges for text in (row.response, *row.references)})
-        limit = self._tokenizer.model_max_length
-        lengths = self._tokenizer(texts, return_length=True, verbose=False)["length"] if texts else []
-        long = {text for text, length in zip(texts, lengths, strict=True) if length > limit}
-        return sum(not long.isdisjoint((row.response, *row.references)) for row in exchanges)
+        return count_longer(exchanges, self._tokenizer, self._tokenizer.model_max_length)
 
     def options(self) -> Mapping[str, str]:
         """Model, layer, part and library."""

@@ -10,6 +10,7 @@ from typing import Any
 from dialeval.baselines.words import MissingResource
 from dialeval.checkpoints.catalogue import base_encoders
 from dialeval.checkpoints.find import Located, find_encoder, weights_digest
+from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import longest_input
 from dialeval.io.files import first_line
 
@@ -105,3 +106,11 @@ def input_limit(config: Any, tokenizer: Any, asked: int | None) -> int:
     if not 8 <= asked <= able:
         raise ValueError(f"max_length is {asked}; this model takes 8 to {able} tokens")
     return asked
+
+
+def count_longer(exchanges: Sequence[Exchange], tokenizer: Any, limit: int) -> int:
+    """Rows in which the reply or a reference has more tokens than a model reads."""
+    texts = list({text for row in exchanges for text in (row.response, *row.references)})
+    ids = tokenizer(texts, truncation=False, padding=False, verbose=False)["input_ids"] if texts else []
+    long = {text for text, tokens in zip(texts, ids, strict=True) if len(tokens) > limit}
+    return sum(not long.isdisjoint((row.response, *row.references)) for row in exchanges)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dialeval.baselines.models import locate, quiet_loading, weights_identity
+from dialeval.baselines.models import count_longer, locate, quiet_loading, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
 from dialeval.checkpoints.find import BASE_ENCODER
 from dialeval.core.exchange import Exchange
@@ -66,13 +66,7 @@ class SentenceCosine(ReferenceMetric):
     def count_truncated(self, exchanges: Sequence[Exchange]) -> int:
         """Rows in which the reply or a reference is longer than the model reads."""
         limit = self._encoder.max_seq_length
-        if limit is None:
-            return 0
-        texts = list({text for row in exchanges for text in (row.response, *row.references)})
-        tokenizer = self._encoder.tokenizer
-        lengths = [len(ids) for ids in tokenizer(texts, truncation=False, padding=False, verbose=False)["input_ids"]]
-        long = {text for text, length in zip(texts, lengths, strict=True) if length > limit}
-        return sum(not long.isdisjoint((row.response, *row.references)) for row in exchanges)
+        return 0 if limit is None else count_longer(exchanges, self._encoder.tokenizer, limit)
 
     def options(self) -> Mapping[str, str]:
         """Model, pooling and library."""
