@@ -203,6 +203,34 @@ def test_what_stands_beside_an_output_is_kept(end: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "names"),
+    [(AGREEMENT, ("run.json", "agreement.jsonl", "leaderboard.html")), (ROBUSTNESS, ("run.json", "robustness.png"))],
+)
+def test_what_no_run_has_written_is_kept_in_a_folder_of_results(command: list[str], names: tuple[str, ...]) -> None:
+    for name in names:
+        Path(name).write_text('{"precious": true}')
+        before = listing()
+        code, message = run(*command)
+        assert (code, f"{name} is not of an earlier run" in message) == (2, True), message
+        assert listing() == before
+        Path(name).unlink()
+
+
+def test_a_folder_of_results_is_written_again() -> None:
+    command = ["robustness", "-m", "python:toy_benchmark:count_words", "-i", "rows.jsonl", "-a", "repetition"]
+    for _ in range(2):
+        code, message = run(*command, "--out", "results", "--quiet")
+        assert code == 0, message
+
+
+@pytest.mark.parametrize("command", [AGREEMENT[:-1], ROBUSTNESS[:-1]])
+@pytest.mark.parametrize("place", ["rows.jsonl", "new.jsonl/deep/er"])
+def test_results_do_not_go_into_a_file(command: list[str], place: str) -> None:
+    code, message = run(*command, place)
+    assert (code, "jsonl is no folder" in message) == (2, True), message
+
+
+@pytest.mark.parametrize(
     ("command", "option"),
     [(SCORE[:-3], "-o"), (AGREEMENT[:-2], "--out"), (ROBUSTNESS[:-2], "--out"), (["tune", "rows.jsonl"], "--out")]
     + [(RANK, option) for option in ("--markdown", "--json", "--html", "--plot")]

@@ -107,6 +107,20 @@ def test_agreement(tmp_path: Path) -> None:
     assert folder_names("killed") == folder_names("whole")
 
 
+def test_robustness(tmp_path: Path) -> None:
+    command = ["-m", "dialeval", "robustness", "-m", "python:toy_benchmark:count_words", "-i", "plain.jsonl"]
+    command += ["-a", "reverse,noise,truncation", "--plots", "none", "--quiet", "--out", "results"]
+    for folder in ("whole", "killed"):
+        (tmp_path / folder).mkdir()
+        rows = [{"context": row["context"], "response": row["response"]} for row in rated_rows()]
+        write_rows(tmp_path / folder / "plain.jsonl", rows)
+    seconds = to_the_end(command, folder="whole")
+    assert killed_at_random(command, seconds, folder="killed")
+    for name in ("robustness.jsonl", "robustness.md"):
+        assert Path("killed", "results", name).read_bytes() == Path("whole", "results", name).read_bytes(), name
+    assert folder_names("killed") == folder_names("whole")
+
+
 @pytest.mark.skipif("DIALEVAL_KILLS" not in os.environ, reason="training takes long; set DIALEVAL_KILLS")
 def test_training(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) -> None:
     whole = training(tiny_encoder, tiny_corpora, tmp_path / "whole", 12)

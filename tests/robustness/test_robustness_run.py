@@ -166,6 +166,20 @@ def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> N
     assert "# Robustness on plain.jsonl" in done.output
 
 
+def test_attacks_without_a_name_have_one_on_the_page(tmp_path: Path) -> None:
+    rows = [{"context": [f"c{at}"], "response": f"reply {at} to it", "adversarial_response": "no"} for at in range(9)]
+    plain = write_rows(tmp_path / "unnamed.jsonl", rows)
+    done = invoke("-m", "python:test_robustness_run:n_words", "-i", plain, "-o", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "| adversarial | 1.000" in (tmp_path / "out" / "robustness.md").read_text()
+
+
+def test_an_attack_that_is_named_twice_counts_once(plain: Path, tmp_path: Path) -> None:
+    assert len(gather(plain, ["repetition", "repetition"]).pairs) == 8
+    done = invoke("-m", "python:test_robustness_run:n_words", "-i", plain, "-o", tmp_path / "out", "--attacks", "")
+    assert (done.exit_code, "choose others" in done.output) == (2, True), done.output
+
+
 def test_a_run_without_any_number_fails(plain: Path, tmp_path: Path) -> None:
     done = invoke("-m", "bleu1", "-i", plain, "-o", tmp_path / "out")
     assert done.exit_code == 1

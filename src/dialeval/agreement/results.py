@@ -231,18 +231,20 @@ class Report:
     def write(self, folder: Path) -> list[Path]:
         """Write the table, the tests, the exclusions, and how they came about."""
         folder.mkdir(parents=True, exist_ok=True)
-        tests = [plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
-        paths = [
-            self.write_table(folder),
-            _write_lines(folder / "tests.jsonl", tests),
-            _write_lines(folder / "excluded.jsonl", [dataclasses.asdict(row) for row in self.excluded]),
-        ]
         about = {
             "command": self.command,
             "settings": plain(self.settings.as_dict()),
             "versions": versions(),
             "skipped": [dataclasses.asdict(row) for row in self.skipped],
         }
+        # First: it tells the next run that the others are its own.
+        write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
+        tests = [plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
+        paths = [
+            self.write_table(folder),
+            _write_lines(folder / "tests.jsonl", tests),
+            _write_lines(folder / "excluded.jsonl", [dataclasses.asdict(row) for row in self.excluded]),
+        ]
         if self.halves:
             paths.append(_write_lines(folder / "halves.jsonl", [dataclasses.asdict(half) for half in self.halves]))
         if self.overall:
@@ -253,7 +255,6 @@ class Report:
                     folder / "filters.jsonl", [plain(dataclasses.asdict(filtering)) for filtering in self.filters]
                 )
             )
-        write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
         aspects = [result.to_row() for result in self.aspects]
         if aspects:
             paths.append(_write_lines(folder / "aspects.jsonl", aspects))

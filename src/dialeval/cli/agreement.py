@@ -80,10 +80,10 @@ def agreement(
     from dialeval.agreement.runs import run
     from dialeval.agreement.settings import Settings, as_threshold
     from dialeval.agreement.sources import find_sources
-    from dialeval.io.places import check_places
+    from dialeval.io.places import check_results
     from dialeval.reports.output import FILES, plot_formats, show, telling, write_outputs
 
-    check_places({f"{name} of --out": out / name for name in FILES}, [*listed(benchmarks), *files_of(metrics)])
+    check_results(out, FILES, [*listed(benchmarks), *files_of(metrics)])
     formats = plot_formats(plots)
     settings = Settings(
         aspects=tuple(listed(aspects)) or ("main",),
@@ -161,18 +161,20 @@ def robustness(
     $ dialeval robustness -m python:mine.metric:score -i rows.jsonl --attacks jumble,random_reply --out out/
     """
     from dialeval.agreement.sources import find_sources
-    from dialeval.io.places import check_places
+    from dialeval.io.places import check_results
     from dialeval.reports.output import plot_formats, telling
     from dialeval.robustness.inputs import gather
     from dialeval.robustness.report import FILES, render, write_report
     from dialeval.robustness.trial import run
 
     read = reading.reader(context)
-    check_places({f"{name} of --out": out / name for name in FILES}, [input, *files_of(metrics)])
     formats = plot_formats(plots)
+    check_results(out, [*FILES, *(f"robustness.{form}" for form in formats)], [input, *files_of(metrics)])
     sources = find_sources(listed(metrics))
     rows = read(input)
-    material = gather(input, listed(attacks) or ["all"], seed=seed, sample=sample, mirror=mirror, rows=rows)
+    material = gather(
+        input, ["all"] if attacks is None else listed(attacks), seed=seed, sample=sample, mirror=mirror, rows=rows
+    )
     with telling(quiet=quiet) as reporter:
         outcome = run(
             sources, material, tolerance=tolerance, seed=seed, values=values or out / "values", reporter=reporter

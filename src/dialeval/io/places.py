@@ -10,7 +10,7 @@ from itertools import combinations, islice
 from pathlib import Path
 from typing import TypeVar
 
-from dialeval.io.files import is_stream
+from dialeval.io.files import is_stream, parse_json, read_small
 
 Item = TypeVar("Item")
 #: Size and time of change of files.
@@ -65,6 +65,8 @@ def check_places(writes: Mapping[str, Path | None], reads: Iterable[object], *, 
         real(path)
         if path.is_dir():
             raise IsADirectoryError(f"{path} is a folder; name a file in it")
+        if not (above := next(filter(Path.exists, path.parents), Path())).is_dir():
+            raise NotADirectoryError(f"{above} is no folder; choose another place than {path}")
         if any(_is_part(path, file) for file in read):
             raise ValueError(f"{path} is both {what} and an input; choose another file")
         if path.exists() and not replace:
@@ -72,6 +74,31 @@ def check_places(writes: Mapping[str, Path | None], reads: Iterable[object], *, 
     for (what, path), (other, there) in combinations(named, 2):
         if _is_part(path, there):
             raise ValueError(f"{path} is both {what} and {other}; choose another file")
+
+
+def check_parent(path: Path) -> None:
+    """Refuse a place whose folder is not there, or is none."""
+    if not path.parent.is_dir():
+        problem = "is a file; choose another" if path.parent.exists() else "does not exist; create it first"
+        raise FileNotFoundError(f"the folder {path.parent} {problem}")
+
+
+def check_results(out: Path, names: Iterable[str], reads: Iterable[object]) -> None:
+    """Refuse a folder for results in which one of them would take the place of what is read, or of what no run of ours
+    has written: its run.json comes before the others.
+    """
+    places = [out / name for name in names]
+    check_places({f"{path.name} of --out": path for path in places}, reads)
+    if (there := next(filter(Path.exists, places), None)) and not _is_of_a_run(out / "run.json"):
+        raise FileExistsError(f"{there} is not of an earlier run and is not replaced; choose another folder")
+
+
+def _is_of_a_run(file: Path) -> bool:
+    try:
+        about = parse_json(read_small(file))
+    except (OSError, ValueError):
+        return False
+    return isinstance(about, dict) and {"command", "versions"} <= about.keys()
 
 
 def check_new_folder(folder: Path, reads: Iterable[object] = ()) -> None:

@@ -119,7 +119,7 @@ def row_random(exchange: Exchange, purpose: str, seed: int) -> Random:
 def choose_attacks(names: Collection[str]) -> tuple[list[Attack], dict[str, str]]:
     """The attacks of these names, or of `all`. Of all, those that lack their data are told with the reason."""
     if list(names) != ["all"]:
-        return [_named(name) for name in names], {}
+        return [_named(name) for name in dict.fromkeys(names)], {}
     lacking = {name: reason for name in ATTACKS if (reason := missing_resource(name)) is not None}
     return [attack for name, attack in ATTACKS.items() if name not in lacking], lacking
 

@@ -78,7 +78,7 @@ def benchmark_pairs(benchmark: Benchmark) -> list[Pair]:
         )
         context = tuple(row["adversarial_context"] or ()) or true.context
         attacked = replace(true, context=context, response=row["adversarial_response"])
-        pairs.append(Pair(row["attack"], bool(row["harmful"]), true, attacked, row["domain"]))
+        pairs.append(Pair(row["attack"] or "adversarial", bool(row["harmful"]), true, attacked, row["domain"]))
     return pairs
 
 

@@ -35,9 +35,7 @@ _HOW_TO_READ = (
 
 
 def write_report(outcome: Robustness, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Write robustness.jsonl, robustness.md, run.json and the plot; returns what was written."""
-    paths = [_write(folder / "robustness.jsonl", (json.dumps(row) for row in rows_of(outcome.verdicts)))]
-    paths.append(_write(folder / "robustness.md", render(outcome).splitlines()))
+    """Write run.json, robustness.jsonl, robustness.md and the plot; returns what was written."""
     about = {
         "command": outcome.command,
         "input": outcome.material.name,
@@ -47,7 +45,10 @@ def write_report(outcome: Robustness, folder: Path, formats: Sequence[str] = ("p
         "skipped": [{"metric": metric, "reason": reason} for metric, reason in outcome.skipped],
         "versions": versions(),
     }
-    paths.append(_write(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)]))
+    # The first tells the next run that the others are its own.
+    paths = [_write(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])]
+    paths.append(_write(folder / "robustness.jsonl", (json.dumps(row) for row in rows_of(outcome.verdicts))))
+    paths.append(_write(folder / "robustness.md", render(outcome).splitlines()))
     if outcome.verdicts:
         drawn = [verdict for verdict in outcome.verdicts if verdict.domain == "all"]
         paths += save(shares(drawn, title=f"Robustness on {outcome.material.name}"), folder / "robustness", formats)

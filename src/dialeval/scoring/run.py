@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from dialeval.core.cautions import FirstRows
 from dialeval.core.exchange import Exchange
 from dialeval.io.files import is_stream, lock, name_place, replacing
-from dialeval.io.places import check_places, real
+from dialeval.io.places import check_parent, check_places, real
 from dialeval.readers import Rejects
 from dialeval.registry.metric import Metric
 from dialeval.scoring.score_table import OutputFormat, Record, Summary, output_format, table
@@ -69,8 +69,7 @@ def score_file(
     # A link keeps pointing where it did; what it points to is replaced.
     path = real(Path(output))
     file_format = output_format(output)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} does not exist; create it first")
+    check_parent(path)
     check_places(
         {"the output": path, "the bad rows": rejects_path(path), "the summary": summary_path(path)}
         | {"the unfinished run": journal_path(path)},
