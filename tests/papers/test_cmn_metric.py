@@ -105,7 +105,7 @@ def test_several_references(folder: Path, metric: Cmn) -> None:
 def test_references_are_needed(metric: Cmn) -> None:
     refused(dialeval.BadRow, "row 1", metric.score, ["yes", "no"], [["hello"]] * 2, [["fine"], []])
     refused(dialeval.BadRow, "row 0", metric.score, ["yes"], [["hello"]], [["fine", "  "]])
-    refused(dialeval.BadRow, "references", metric.score_dialogues, [["hello", "how are you", "fine"]])
+    refused(ValueError, "references", metric.score_dialogues, [["hello", "how are you", "fine"]])
 
 
 @pytest.mark.parametrize(

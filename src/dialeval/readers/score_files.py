@@ -210,9 +210,8 @@ def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> Sequence[tuple[str, Map
 
 #: How spreadsheets and programs write that there is no value, in small letters.
 _NO_VALUE = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "-"})
-
-
-_WITH_COMMA = re.compile(r"[+-]?\d+(?:[.,]\d+)*,\d+")
+#: A number with a comma in it. Bound to both ends, so that it cannot be sought at every place of a long text.
+_WITH_COMMA = re.compile(r"\A[+-]?\d+(?:[.,]\d+)*,\d+\Z")
 
 
 def _cell(text: str) -> float | None:
