@@ -135,12 +135,13 @@ class Objective(nn.Module):
             lambda z: self.decoder(reply["ids"], reply["mask"], torch.cat([known, z], dim=-1)),
             noise[0],
             free_bits=settings["free_bits"],
+            reconstruct_negatives=settings["reconstruct_negatives"],
         )
         draws = posterior.sample(noise[1]), prior.sample(noise[2])
         # What has no weight is not computed: of a batch without a true pair it would be no number, times zero as well.
         critic = agreement = torch.zeros(())
         if settings["critic_weight"]:
-            critic = critic_loss(*draws, is_true)
+            critic = critic_loss(*draws, is_true, wrong_pairs=settings["critic_wrong_pairs"])
         if settings["reference_weight"]:
             beside = LatentGaussian.of(network.to_posterior(network.pooled_pair(**reference["pair"])).float())
             both = (torch.cat(parts)[reference["where"]] for parts in zip(posterior, beside, strict=True))

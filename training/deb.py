@@ -192,6 +192,7 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
         shares,
         size=settings["batch_size"],
         seed=recipe["seed"],
+        shuffle=settings["shuffle"],
         length=lambda row: min(400, sum(map(len, row.exchange.context)) + len(row.exchange.response)),
     )
 
@@ -240,6 +241,7 @@ def training_rows(groups: list[Group], recipe: Recipe, *, seed: int) -> list[Lab
     return labelled_rows(
         groups,
         negatives=settings["negatives"],
+        repeat_positives=settings["repeat_positives"],
         adversarial_percent=settings["adversarial_percent"],
         seed=recipe["seed"] + seed,
     )

@@ -37,6 +37,7 @@ from dialeval.papers.quantidce import (
     binary_loss,
     distillation_loss,
     fast_triplet_loss,
+    feature_ranking_loss,
     margin_ranking_loss,
     rating_loss,
     supervised_contrastive_loss,
@@ -87,9 +88,12 @@ def ranking_losses(rows: Tensor, per_level: int, recipe: Recipe) -> tuple[Tensor
     multi_level, options = MultiLevelRanking(**recipe["multi_level"]), recipe["comparison"]
     terms = {
         "mlr": lambda: multi_level(scores),
+        "features": lambda: feature_ranking_loss(features.view(*scores.shape, -1)),
         "binary": lambda: binary_loss(scores),
         "margin": lambda: margin_ranking_loss(scores, options["margin"]),
-        "vanilla": lambda: vanilla_ranking_loss(scores, options["margin"]),
+        "vanilla": lambda: vanilla_ranking_loss(
+            scores, options["margin"], adjacent_only=options["adjacent_only"], on_means=options["on_means"]
+        ),
         "contrastive": lambda: supervised_contrastive_loss(features, levels, options["temperature"]),
         "triplet": lambda: fast_triplet_loss(features, levels, options["triplet_margin"], options["triplet_spread"]),
     }
@@ -180,13 +184,14 @@ def ranking_figures(network: QuantiDceNetwork, held_out: list[Group], recipe: Re
 class Traced(nn.Module):
     """The network, returning what distillation compares."""
 
-    def __init__(self, network: QuantiDceNetwork) -> None:
+    def __init__(self, network: QuantiDceNetwork, attention: str) -> None:
         super().__init__()
         self.network = network
+        self.attention = attention
 
     def forward(self, **tensors: Tensor) -> Trace:
         """Hidden states, attention maps, score."""
-        return self.network.trace(**tensors)
+        return self.network.trace(**tensors, attention=self.attention)  # type: ignore[arg-type]
 
 
 def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any, Any]) -> None:
@@ -208,11 +213,11 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, An
         network = continued(QuantiDceNetwork, arguments.out / "pretraining" / "checkpoint", recipe)
     else:
         network = new_network(QuantiDceNetwork, recipe, {})
-    teacher = teacher_of(network)
+    teacher = teacher_of(network, recipe)
     if options["method"] == "mse_fix_encoder":
         network.encoder.requires_grad_(False)
         network.pooler.requires_grad_(False)
-    model = Traced(network)
+    model = Traced(network, options["attention"])
     collator = Collator(network, recipe["training"]["max_length"], pad_to_max_length=options["pad_to_max_length"])
 
     def loss(forward: Forward, batch: list[Rated]) -> tuple[Tensor, Figures]:
@@ -225,7 +230,7 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, An
             return options["rating_weight"] * fitting, figures
         with torch.no_grad():
             fixed = teacher.to(device)(**{key: value.to(device) for key, value in tensors.items()})
-        keeping = distillation_loss(fixed, moved)
+        keeping = distillation_loss(fixed, moved, options["distance"])
         figures["distillation"] = keeping.item()
         return options["rating_weight"] * fitting + options["distillation_weight"] * keeping, figures
 
@@ -268,11 +273,11 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, An
         finish(run, arguments, data, train, held)
 
 
-def teacher_of(network: QuantiDceNetwork) -> Traced:
+def teacher_of(network: QuantiDceNetwork, recipe: Recipe) -> Traced:
     """A frozen copy of the network as stage one left it, without dropout."""
     from copy import deepcopy
 
-    return Traced(deepcopy(network).requires_grad_(False)).eval()
+    return Traced(deepcopy(network).requires_grad_(False), recipe["fine_tuning"]["attention"]).eval()
 
 
 def rating_figures(network: QuantiDceNetwork, rows: list[Rated]) -> Figures:

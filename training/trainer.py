@@ -55,11 +55,12 @@ def make_optimizer(model: nn.Module, settings: Recipe) -> torch.optim.Optimizer:
 
 
 def make_schedule(optimizer: torch.optim.Optimizer, settings: Recipe) -> torch.optim.lr_scheduler.LambdaLR:
-    """Of a recipe: to zero at the last step; without `decay` the rate stays where it came."""
+    """Of a recipe: to zero at `schedule_steps`, or the last step; without `decay` the rate stays where it came."""
+    total = settings.get("schedule_steps") or settings["steps"]
     return linear_schedule(
         optimizer,
         settings["warmup"],
-        settings["steps"] if settings.get("decay", True) else 10**12,
+        total if settings.get("decay", True) else 10**12,
         bias_correction=settings.get("bias_correction", True),
     )
 

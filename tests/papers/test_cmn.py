@@ -48,7 +48,8 @@ def test_k1_kl_and_free_bits() -> None:
     assert masked_free_bits(per_dimension, 0.0).item() == pytest.approx(1.176497531, abs=1e-9)
 
 
-def test_the_two_training_cases() -> None:
+@pytest.mark.parametrize("reconstruct_negatives", [True, False])
+def test_the_two_training_cases(reconstruct_negatives: bool) -> None:
     posterior, prior, noise = gaussians(2, 2, 3), gaussians(3, 2, 3), normal(4, 2, 3)
     parts = [part.clone().requires_grad_() for part in (*posterior, *prior)]
     logits = tensor(0.2, 1.1, 0.4, -0.3).view(2, 2).requires_grad_()
@@ -61,9 +62,10 @@ def test_the_two_training_cases() -> None:
         lambda z: (z**2).sum(dim=-1),
         noise,
         free_bits=0.0,
+        reconstruct_negatives=reconstruct_negatives,
     )
     sampled = [posterior.sample(noise)[0], prior.sample(noise)[1]]
-    wanted = [(sampled[0] ** 2).sum().item(), (sampled[1] ** 2).sum().item()]
+    wanted = [(sampled[0] ** 2).sum().item(), (sampled[1] ** 2).sum().item() * reconstruct_negatives]
     assert losses.reconstruction.tolist() == pytest.approx(wanted)
     assert losses.kl.tolist() == pytest.approx([kl_divergence(posterior, prior)[0].sum().item(), 0.0])
     assert losses.nsp[0].item() == pytest.approx(-math.log(0.710949503), abs=1e-8)
@@ -88,6 +90,9 @@ def test_critic_loss() -> None:
         ([False, False], (first_wrong + second_wrong) / 2),
     ):
         assert critic_loss(posterior, prior, torch.tensor(is_true)).item() == pytest.approx(wanted)
+    for is_true, wanted in (([True, False], first), ([True, True], (first + second) / 2), ([False, False], 0.0)):
+        flags = torch.tensor(is_true)
+        assert critic_loss(posterior, prior, flags, wrong_pairs=False).item() == pytest.approx(wanted)
     bound = mutual_information(tensor(1)[0], tensor(3))
     assert first == pytest.approx(math.log(2) - bound.item())
 

@@ -24,6 +24,7 @@ from dialeval.papers.quantidce import (
     compactness_loss,
     distillation_loss,
     fast_triplet_loss,
+    feature_ranking_loss,
     margin_ranking_loss,
     ordering_loss,
     rating_loss,
@@ -51,17 +52,38 @@ def case(*names: str) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    ("name", "separation", "compactness", "ordering"),
-    [("A", 0.3, 0.1, 0.0), ("B", 0.3, 0.1, 0.9), ("C", 0.0, 0.0, 0.0), ("D", 1.2, 0.0, 0.0), ("E", 0.0, 0.0, 1.2)],
+    ("name", "separation", "per_item", "level_mean", "correct", "printed", "code", "paper", "as_printed"),
+    [
+        ("A", 0.3, 0.2, 0.1, 0.0, 0.9, 0.4, 0.5, 1.4),
+        ("B", 0.3, 0.2, 0.1, 0.9, 0.0, 1.3, 1.4, 0.5),
+        ("C", 0.0, 0.0, 0.0, 0.0, 1.2, 0.0, 0.0, 1.2),
+        ("D", 1.2, 0.0, 0.0, 0.0, 0.0, 1.2, 1.2, 1.2),
+        ("E", 0.0, 0.0, 0.0, 1.2, 0.0, 1.2, 1.2, 0.0),
+    ],
 )
-def test_table_of_the_specification(name: str, separation: float, compactness: float, ordering: float) -> None:
+def test_table_of_the_specification(
+    name: str,
+    separation: float,
+    per_item: float,
+    level_mean: float,
+    correct: float,
+    printed: float,
+    code: float,
+    paper: float,
+    as_printed: float,
+) -> None:
     scores = case(name)
     centres = centroids(scores)
     near = {"abs": 1e-12}
     assert separation_loss(centres).item() == pytest.approx(separation, **near)
-    assert compactness_loss(scores, centres).item() == pytest.approx(compactness, **near)
-    assert ordering_loss(centres).item() == pytest.approx(ordering, **near)
-    assert MultiLevelRanking()(scores).item() == pytest.approx(separation + compactness + ordering, **near)
+    assert compactness_loss(scores, centres, kind="per_item").item() == pytest.approx(per_item, **near)
+    assert compactness_loss(scores, centres).item() == pytest.approx(level_mean, **near)
+    assert ordering_loss(centres).item() == pytest.approx(correct, **near)
+    assert ordering_loss(centres, "as_printed").item() == pytest.approx(printed, **near)
+    assert MultiLevelRanking()(scores).item() == pytest.approx(code, **near)
+    assert MultiLevelRanking(compactness="per_item")(scores).item() == pytest.approx(paper, **near)
+    reversed_order = MultiLevelRanking(compactness="per_item", ordering="as_printed")
+    assert reversed_order(scores).item() == pytest.approx(as_printed, **near)
 
 
 @pytest.mark.parametrize(("off", "remaining"), [("separation", 1.0), ("compactness", 1.2), ("ordering", 0.4)], ids=str)
@@ -80,6 +102,8 @@ def test_compared_losses_on_case_a() -> None:
     assert margin_ranking_loss(scores).item() == pytest.approx(0.075)
     # A sum of 1.0 over all twelve pairs, four for every two levels.
     assert vanilla_ranking_loss(scores).item() * 4 == pytest.approx(1.0)
+    assert vanilla_ranking_loss(scores, on_means=True).item() == pytest.approx(0.15)
+    assert vanilla_ranking_loss(scores, adjacent_only=True).item() * 4 == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(("temperature", "expected"), [(0.5, 0.676400755), (1.0, 0.780154725), (0.1, 1.533147395)])
@@ -94,6 +118,15 @@ def test_fast_triplets_of_the_specification(margin: float, expected: float) -> N
     points = torch.tensor([(0, 0), (0, 2), (3, 0), (5, 0)], dtype=torch.float64)
     loss = fast_triplet_loss(points, torch.tensor([0, 0, 1, 1]), margin)
     assert loss.item() == pytest.approx(expected, abs=1e-9)
+
+
+def test_feature_ranking_by_hand() -> None:
+    # Levels along orthogonal and opposite axes: distances 1, 1, 2 and no spread.
+    axes = torch.tensor([[[1.0, 0.0]] * 2, [[0.0, 1.0]] * 2, [[-1.0, 0.0]] * 2])[None]
+    assert feature_ranking_loss(axes).item() == pytest.approx(0.0, abs=1e-6)
+    # All the same: every pair of levels misses its whole margin, 1 + 1 + 2.
+    same = torch.ones(1, 3, 2, 2)
+    assert feature_ranking_loss(same).item() == pytest.approx(4.0, abs=1e-6)
 
 
 # --- distillation ----------------------------------------------------------------------------------
@@ -116,7 +149,10 @@ def test_distillation_of_the_specification() -> None:
     fitting = rating_loss(student.score, torch.tensor([3.2], dtype=torch.float64))
     assert fitting.item() == pytest.approx(0.36)
     assert distillation_loss(teacher, student).item() == pytest.approx(0.3275)
+    assert distillation_loss(teacher, student, "sum").item() == pytest.approx(1.28)
     assert (fitting + 5 * distillation_loss(teacher, student)).item() == pytest.approx(1.9975)
+    assert (fitting + 5 * distillation_loss(teacher, student, "sum")).item() == pytest.approx(6.76)
+    refused(ValueError, "distance is 'max'", distillation_loss, teacher, student, "max")  # type: ignore[arg-type]
 
 
 def test_distillation_gradient_reaches_the_student_only() -> None:
@@ -174,6 +210,20 @@ def test_a_trace_is_the_same_pass(tiny_encoder: Path) -> None:
         torch.testing.assert_close(attention.sum(dim=-1), torch.ones(attention.shape[:-1]))
 
 
+def test_scores_before_the_softmax_give_the_probabilities_after_it(tiny_encoder: Path) -> None:
+    one = network(tiny_encoder)
+    given_tensors = tensors(one)
+    with torch.no_grad():
+        after = one.trace(**given_tensors)
+        before = one.trace(**given_tensors, attention="pre_softmax")
+    mask = given_tensors["attention_mask"].bool()
+    for raw, probability in zip(before.attentions, after.attentions, strict=True):
+        assert (raw[(~mask)[:, None, None, :].expand_as(raw)] == 0).all()
+        rebuilt = raw.masked_fill(~mask[:, None, None, :], float("-inf")).softmax(dim=-1)
+        real = mask[:, None, :, None].expand_as(rebuilt)
+        torch.testing.assert_close(rebuilt[real], probability[real], rtol=1e-4, atol=1e-5)
+
+
 def test_checkpoint_scores_lie_between_1_and_5(tiny_encoder: Path, tmp_path: Path) -> None:
     one = network(tiny_encoder)
     one.round_tuned()
@@ -188,3 +238,14 @@ def test_checkpoint_scores_lie_between_1_and_5(tiny_encoder: Path, tmp_path: Pat
     assert metric.contaminated_by == {"dailydialogpp_dev", "dailydialog_grade"}
     assert metric.score_exchanges(TEXTS[::-1]).values[::-1] == pytest.approx(scores.values, abs=1e-6)
     refused(ValueError, "quantiles", metric.score_exchanges, TEXTS, scale="human_percentile")
+
+
+def test_sums_as_centroids_punish_perfect_scores() -> None:
+    sums = centroids(case("A"), "sum")
+    assert sums[0].tolist() == pytest.approx([0.5, 0.9, 1.4])
+    assert separation_loss(sums).item() == pytest.approx(0.0)
+    assert compactness_loss(case("A"), sums, kind="per_item").item() == pytest.approx(2.2)
+    assert compactness_loss(case("A"), sums).item() == pytest.approx(1.1)
+    assert ordering_loss(sums).item() == pytest.approx(0.0)
+    perfect = MultiLevelRanking(centroid="sum", compactness="per_item")
+    assert perfect(case("C")).item() == pytest.approx(1.8)

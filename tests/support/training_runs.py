@@ -33,7 +33,7 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "layout.max_length": 48,
         "leave_out": "overlaps.json",
         "corpora": "[{name: chat, splits: [train], share: 1.0}]",
-        "negatives": "{random: 3, same_dialogue: 1, shared_word: 0}",
+        "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
         "validation": "{corpus: chat, split: validation, contexts: 10, candidates: 4}",
         "training.batch_contexts": 4,
         "training.steps": steps,

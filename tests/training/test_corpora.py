@@ -203,7 +203,7 @@ def test_every_kind_of_negative_is_what_its_name_says() -> None:
         "s", ("the volcano erupted", "which volcano was it", "a small one", "far away from here"), "chat"
     )
     other = CorpusDialogue("o", ("a volcano is a mountain", "with fire inside it", "i see now", "good to know"), "chat")
-    counts = NegativeCounts(random=5, same_dialogue=2, shared_word=1)
+    counts = NegativeCounts(random=4, same_dialogue=2, shared_word=1, corrupted=1)
     assert counts.total == 8
     sampler = NegativeSampler([*dialogues, shared, other], counts)
     everything = {turn for dialogue in [*dialogues, shared, other] for turn in dialogue.turns}
@@ -212,6 +212,7 @@ def test_every_kind_of_negative_is_what_its_name_says() -> None:
         assert len(found) == 8
         assert "a small one" not in found  # the answer itself
         assert found[0] == "a volcano is a mountain"  # the only reply elsewhere with a word of the context
+        assert sorted(found[1].split()) != sorted("a small one".split())  # too short to be damaged, so an echo
         echoes, random = found[1:3], found[3:]
         assert len(set(echoes)) == 2
         assert set(echoes) < set(shared.turns)

@@ -109,6 +109,8 @@ def test_positives_are_repeated_until_classes_balance() -> None:
     assert [row.valid for row in rows] == [True] * 4 + [False] * 4
     assert [row.kind for row in rows][4:] == ["random", "random", "adversarial", "adversarial"]
     assert rows[0].exchange.context == group.context
+    once = labelled_rows([group], repeat_positives=False)
+    assert [row.valid for row in once] == [True] * 2 + [False] * 4
     assert len(labelled_rows([group], negatives="random")) == 4
     assert {row.kind for row in labelled_rows([group], negatives="adversarial")} == {"positive", "adversarial"}
 

@@ -61,7 +61,7 @@ def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> 
         "decoder": "{pretrained: null, n_layer: 2, n_head: 2, n_embd: 16, dropout: 0.0, max_length: 12}",
         "leave_out": "overlaps.json",
         "corpora": "[{name: chat, splits: [train], share: 1.0}]",
-        "negatives": "{random: 3, same_dialogue: 1, shared_word: 0}",
+        "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
         "groups": "{name: graded, split: validation, held_out: 0.5, seed: 1}",
         "prior_rank": 2,
         "validation.corpus": "chat",

@@ -191,6 +191,7 @@ def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
         "fine_tuning.mlm_weight=0.5",
         "fine_tuning.bias_correction=false",
         "fine_tuning.clip_each=true",
+        "fine_tuning.shuffle=false",
         "fine_tuning.negatives=adversarial",
         "head={pooled: false, bias: false}",
         "calibrate_shift=false",
@@ -238,12 +239,12 @@ def test_diverged_training_says_so(train: Any) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        ("losses.mlr=0", "losses.contrastive=1", "losses.triplet=1", "fine_tuning.method=mse"),
-        ("losses.mlr=0", "losses.binary=1", "losses.margin=1", "losses.vanilla=1"),
-        ("multi_level.ordering_weight=0", "fine_tuning.pad_to_max_length=true"),
+        ("losses.mlr=0", "losses.contrastive=1", "losses.triplet=1", "losses.features=1", "fine_tuning.method=mse"),
+        ("losses.mlr=0", "losses.binary=1", "losses.margin=1", "losses.vanilla=1", "fine_tuning.distance=sum"),
+        ("multi_level.ordering_weight=0", "fine_tuning.attention=pre_softmax", "fine_tuning.pad_to_max_length=true"),
         ("pretraining.steps=0", "fine_tuning.method=mse_fix_encoder", "fine_tuning.percent=50"),
     ],
-    ids=["features", "pairs", "padded", "fixed"],
+    ids=["features", "pairs", "pre_softmax", "fixed"],
 )
 def test_quantidce_variants_run(train: Any, tmp_path: Path, settings: tuple[str, ...]) -> None:
     log = train("quantidce", "out", *QUANTIDCE_STEPS, *settings)

@@ -165,14 +165,15 @@ def labelled_rows(
     groups: Sequence[Group],
     *,
     negatives: Negatives = "both",
+    repeat_positives: bool = True,
     adversarial_percent: float = 100.0,
     seed: int = 0,
 ) -> list[LabelledRow]:
     """Every reply as one row, in file order.
 
-    With both kinds of negatives the positives are repeated until there are as many as wrong replies.
-    `adversarial_percent` keeps the adversarial and mined replies of that share of the contexts only; a
-    larger share contains the smaller ones.
+    With both kinds of negatives the positives are repeated until there are as many as wrong replies,
+    unless `repeat_positives` is off. `adversarial_percent` keeps the adversarial and mined replies of
+    that share of the contexts only; a larger share contains the smaller ones.
     """
     if negatives not in get_args(Negatives):
         raise ValueError(f"negatives is {negatives!r}; it is one of {', '.join(get_args(Negatives))}")
@@ -188,7 +189,7 @@ def labelled_rows(
         if negatives != "random" and number in chosen:
             wrong += [("adversarial", reply) for reply in group.adversarial]
             wrong += [("mined", reply) for reply in group.mined]
-        times = max(1, round(len(wrong) / len(group.positives)))
+        times = max(1, round(len(wrong) / len(group.positives))) if repeat_positives else 1
         right: list[tuple[ReplyKind, str]] = [("positive", reply) for reply in group.positives * times]
         rows += [
             LabelledRow(
@@ -208,25 +209,34 @@ def mixed_item_batches(
     size: int,
     seed: int,
     length: Callable[[T], int],
+    shuffle: bool = True,
 ) -> Iterator[list[T]]:
     """An endless, seeded stream of batches, each from one source, source `i` having `shares[i]` of them.
 
-    A source that runs out starts over in another order. An incomplete last batch is dropped.
+    A source that runs out starts over in another order. An incomplete last batch is dropped. Without
+    `shuffle` a source keeps its order.
     """
     for items in sources:
         if len(items) < size:
             raise BadCorpus(f"a source of {len(items)} rows gives no batch of {size}; use a smaller batch")
     streams = [
-        _batches_of(items, size, seed=seed + 1000 * number, length=length) for number, items in enumerate(sources)
+        _batches_of(items, size, seed=seed + 1000 * number, length=length, shuffle=shuffle)
+        for number, items in enumerate(sources)
     ]
     return in_shares(streams, shares, seed)
 
 
-def _batches_of(items: Sequence[T], size: int, *, seed: int, length: Callable[[T], int]) -> Iterator[list[T]]:
+def _batches_of(
+    items: Sequence[T], size: int, *, seed: int, length: Callable[[T], int], shuffle: bool
+) -> Iterator[list[T]]:
     whole = len(items) - len(items) % size
     for epoch in count():
         rng = np.random.default_rng([seed, epoch])
-        for batch in bucketed(rng.permutation(len(items))[:whole], size, lambda index: length(items[index]), rng):
+        if shuffle:
+            batches = bucketed(rng.permutation(len(items))[:whole], size, lambda index: length(items[index]), rng)
+        else:
+            batches = (list(range(at, at + size)) for at in range(0, whole, size))
+        for batch in batches:
             yield [items[index] for index in batch]
 
 

@@ -28,11 +28,13 @@ class NegativeCounts:
     same_dialogue: int = 0
     #: A reply of another dialogue that shares a rare word with the context.
     shared_word: int = 0
+    #: The true reply with its words shuffled, repeated or cut.
+    corrupted: int = 0
 
     @property
     def total(self) -> int:
         """Negatives per context."""
-        return self.random + self.same_dialogue + self.shared_word
+        return self.random + self.same_dialogue + self.shared_word + self.corrupted
 
 
 class NegativeSampler:
@@ -63,6 +65,7 @@ class NegativeSampler:
                     drawn.append(reply)
 
         add(self.counts.shared_word, lambda: self._sharing_a_word(dialogue.turns[:turn], rng))
+        add(self.counts.corrupted, lambda: corrupt(dialogue.turns[turn], rng))
         # An echo of the context is a wrong reply too, so here the context's own turns are allowed.
         # What was drawn already, or stands in the dialogue more than once, comes in once.
         echoes = [reply for reply in dict.fromkeys(dialogue.turns) if reply not in {dialogue.turns[turn], *drawn}]

@@ -182,31 +182,37 @@ def training_losses(
     noise: Tensor,
     *,
     free_bits: float = 0.5,
+    reconstruct_negatives: bool = True,
 ) -> CmnLosses:
     """The two training cases, to be minimised (the paper prints two terms with the opposite sign).
 
     Where the encoder saw the true reply, z comes from the posterior, which is pulled to the prior;
     where it saw another one, z comes from the prior and there is no KL. `reconstruct(z)` is the
-    decoder's loss on the true reply in either case.
+    decoder's loss on the true reply in either case; an unreported variant of the authors' code
+    leaves it out of the negative case (`reconstruct_negatives=False`).
     """
     rows = is_true[:, None]
     mean = torch.where(rows, posterior.mean, prior.mean)
     log_variance = torch.where(rows, posterior.log_variance, prior.log_variance)
     reconstruction = reconstruct(LatentGaussian(mean, log_variance).sample(noise))
+    if not reconstruct_negatives:
+        reconstruction = reconstruction * is_true
     kl = masked_free_bits(kl_divergence(posterior, prior), free_bits) * is_true
     return CmnLosses(reconstruction, kl, F.cross_entropy(nsp_logits, is_true.long(), reduction="none"))
 
 
-def critic_loss(posterior_draws: Tensor, prior_draws: Tensor, is_true: Tensor) -> Tensor:
+def critic_loss(posterior_draws: Tensor, prior_draws: Tensor, is_true: Tensor, *, wrong_pairs: bool = True) -> Tensor:
     """Trains the dot product that scoring takes for a critic; an option that the paper does not have.
 
     For a true pair InfoNCE over the batch: its latent has to agree with that of its own context more
     than with those of the other contexts; the loss's negative, plus the logarithm of the number of
-    contexts, is the bound on I(c, x) that scoring reports. A pair shown another reply must not agree
-    so: the posterior has seen the context too, and without this half every reply would.
+    contexts, is the bound on I(c, x) that scoring reports. With `wrong_pairs` a pair shown another reply
+    must not agree so: the posterior has seen the context too, and without this half every reply would.
     """
     critic = posterior_draws @ prior_draws.T
     itself = torch.eye(len(critic), dtype=torch.bool, device=critic.device)
     total = critic.logsumexp(dim=1)
     of_pair, others = critic.diagonal(), critic.masked_fill(itself, float("-inf")).logsumexp(dim=1)
+    if not wrong_pairs:
+        return ((total - of_pair) * is_true).sum() / is_true.sum().clamp(min=1)
     return (total - torch.where(is_true, of_pair, others)).mean()

@@ -6,9 +6,11 @@ copy of stage one holds the network back from forgetting (knowledge distillation
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -19,6 +21,13 @@ from torch.nn import functional as F
 from dialeval.checkpoints.network import Network
 from dialeval.papers.learned import PairMetric
 from dialeval.registry.metric import Level, MetricInfo
+
+Centroid = Literal["mean", "sum"]
+Compactness = Literal["level_mean", "per_item"]
+Ordering = Literal["correct", "as_printed"]
+Distance = Literal["mean", "sum"]
+Attention = Literal["post_softmax", "pre_softmax"]
+
 
 # --- architecture ----------------------------------------------------------------------------------
 
@@ -54,29 +63,69 @@ class QuantiDceNetwork(Network):
         features = torch.tanh(self.pooler(first))
         return torch.cat([features, self.scorer(features)], dim=-1)
 
-    def trace(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor) -> Trace:
-        """The same pass with everything that distillation compares; of attention the probabilities, as in the code."""
+    def trace(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        token_type_ids: Tensor,
+        *,
+        attention: Attention = "post_softmax",
+    ) -> Trace:
+        """The same pass with everything that distillation compares.
+
+        The code distils attention probabilities; TinyBERT, which it follows, the scores before the
+        softmax. The latter have padding set to zero, because the mask would drown everything else.
+        """
         encoder: Any = self.encoder
         if encoder.config._attn_implementation != "eager":
             encoder.set_attn_implementation("eager")  # fused kernels do not give attention maps
-        output = encoder(
-            input_ids=input_ids,
-            attention_mask=attention_mask,
-            token_type_ids=token_type_ids,
-            output_hidden_states=True,
-            output_attentions=True,
-        )
-        score = self.rows(output.last_hidden_state[:, 0].float())[:, -1]
-        return Trace(tuple(output.hidden_states), tuple(output.attentions), score)
+        with _attention_scores(encoder, attention_mask) as scores:
+            output = encoder(
+                input_ids=input_ids,
+                attention_mask=attention_mask,
+                token_type_ids=token_type_ids,
+                output_hidden_states=True,
+                output_attentions=True,
+            )
+            maps = output.attentions if attention == "post_softmax" else tuple(scores())
+        return Trace(tuple(output.hidden_states), tuple(maps), self.rows(output.last_hidden_state[:, 0].float())[:, -1])
+
+
+@contextmanager
+def _attention_scores(encoder: nn.Module, mask: Tensor) -> Iterator[Any]:
+    """Collects queries and keys of every layer during a pass; calling the result gives their scaled products."""
+    projected: dict[str, list[Tensor]] = {"query": [], "key": []}
+    hooks = [
+        module.register_forward_hook(lambda _, __, output, name=name: projected[name].append(output))
+        for path, module in encoder.named_modules()
+        for name in projected
+        if path.endswith(f"attention.self.{name}")
+    ]
+
+    def scores() -> Iterator[Tensor]:
+        if not projected["query"]:
+            raise ValueError(f"{type(encoder).__name__} has no attention.self.query; use attention: post_softmax")
+        heads = int(encoder.config.num_attention_heads)  # type: ignore[union-attr, arg-type]
+        real = (mask[:, None, :, None] * mask[:, None, None, :]).bool()
+        for query, key in zip(projected["query"], projected["key"], strict=True):
+            by_head = [part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in (query, key)]
+            product = by_head[0] @ by_head[1].transpose(-1, -2) / by_head[0].shape[-1] ** 0.5
+            yield product.masked_fill(~real, 0.0)
+
+    try:
+        yield scores
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 # --- multi-level ranking (stage one) ---------------------------------------------------------------
 # Scores are `[contexts, levels, replies]`, levels from the worst to the best.
 
 
-def centroids(scores: Tensor) -> Tensor:
+def centroids(scores: Tensor, kind: Centroid = "mean") -> Tensor:
     """One score per level. The paper prints a sum, under which perfect scores would have a loss."""
-    return scores.mean(dim=-1)
+    return scores.mean(dim=-1) if kind == "mean" else scores.sum(dim=-1)
 
 
 def separation_loss(centres: Tensor, margin: float = 0.3) -> Tensor:
@@ -88,14 +137,20 @@ def separation_loss(centres: Tensor, margin: float = 0.3) -> Tensor:
     return torch.stack(terms).sum(dim=0).mean()
 
 
-def compactness_loss(scores: Tensor, centres: Tensor, radius: float = 0.1) -> Tensor:
-    """Replies of a level should stay near its centre on average, as in the code; the paper says each of them."""
-    return F.relu((scores - centres[..., None]).abs().mean(dim=-1) - radius).sum(dim=-1).mean()
+def compactness_loss(scores: Tensor, centres: Tensor, radius: float = 0.1, kind: Compactness = "level_mean") -> Tensor:
+    """Replies of a level should stay near its centre: on average (code, default) or each of them (paper)."""
+    distance = (scores - centres[..., None]).abs()
+    if kind == "level_mean":
+        return F.relu(distance.mean(dim=-1) - radius).sum(dim=-1).mean()
+    return F.relu(distance - radius).sum(dim=(-1, -2)).mean()
 
 
-def ordering_loss(centres: Tensor) -> Tensor:
+def ordering_loss(centres: Tensor, kind: Ordering = "correct") -> Tensor:
     """A better level should not score below a worse one. As printed, the formula rewards the reverse."""
-    terms = [F.relu(centres[:, low] - centres[:, high]) for low, high in combinations(range(centres.shape[1]), 2)]
+    sign = 1.0 if kind == "correct" else -1.0
+    terms = [
+        F.relu(sign * (centres[:, low] - centres[:, high])) for low, high in combinations(range(centres.shape[1]), 2)
+    ]
     return torch.stack(terms).sum(dim=0).mean()
 
 
@@ -105,26 +160,48 @@ class MultiLevelRanking:
 
     margin: float = 0.3
     radius: float = 0.1
+    centroid: Centroid = "mean"
+    compactness: Compactness = "level_mean"
+    ordering: Ordering = "correct"
     separation_weight: float = 1.0
     compactness_weight: float = 1.0
     ordering_weight: float = 1.0
 
+    def __post_init__(self) -> None:
+        for name, allowed in (("centroid", Centroid), ("compactness", Compactness), ("ordering", Ordering)):
+            if getattr(self, name) not in get_args(allowed):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; it is one of {', '.join(get_args(allowed))}")
+
     def parts(self, scores: Tensor) -> dict[str, Tensor]:
         """The unweighted parts that are switched on."""
-        centres = centroids(scores)
+        centres = centroids(scores, self.centroid)
         parts = {}
         if self.separation_weight:
             parts["separation"] = separation_loss(centres, self.margin)
         if self.compactness_weight:
-            parts["compactness"] = compactness_loss(scores, centres, self.radius)
+            parts["compactness"] = compactness_loss(scores, centres, self.radius, self.compactness)
         if self.ordering_weight:
-            parts["ordering"] = ordering_loss(centres)
+            parts["ordering"] = ordering_loss(centres, self.ordering)
         return parts
 
     def __call__(self, scores: Tensor) -> Tensor:
         """Weighted sum of the parts."""
         weighted = [part * float(getattr(self, f"{name}_weight")) for name, part in self.parts(scores).items()]
         return torch.stack(weighted).sum() if weighted else scores.sum() * 0.0
+
+
+def feature_ranking_loss(features: Tensor, margin: float = 1.0, radius: float = 0.1) -> Tensor:
+    """Separation and compactness in feature space by cosine distance; the authors tried it and gave it no weight.
+
+    `features` are `[contexts, levels, replies, width]`.
+    """
+    centres = features.mean(dim=2)
+    apart = [
+        F.relu((high - low) * margin - (1 - F.cosine_similarity(centres[:, low], centres[:, high], dim=-1)))
+        for low, high in combinations(range(centres.shape[1]), 2)
+    ]
+    spread = (1 - F.cosine_similarity(features, centres[:, :, None], dim=-1)).mean(dim=-1)
+    return torch.stack(apart).sum(dim=0).mean() + F.relu(spread - radius).sum(dim=-1).mean()
 
 
 # --- losses that the paper compares with -----------------------------------------------------------
@@ -143,11 +220,15 @@ def margin_ranking_loss(scores: Tensor, margin: float = 0.3) -> Tensor:
     return F.relu(margin - best[:, :, None] + others[:, None, :]).mean()
 
 
-def vanilla_ranking_loss(scores: Tensor, margin: float = 0.3) -> Tensor:
-    """The same hinge between every two levels, over pairs of replies."""
+def vanilla_ranking_loss(
+    scores: Tensor, margin: float = 0.3, *, adjacent_only: bool = False, on_means: bool = False
+) -> Tensor:
+    """The same hinge between every two levels (or neighbours only), over pairs of replies or of level means."""
+    levels = scores.mean(dim=-1, keepdim=True) if on_means else scores
     terms = [
-        F.relu(margin - scores[:, high, :, None] + scores[:, low, None, :]).mean()
+        F.relu(margin - levels[:, high, :, None] + levels[:, low, None, :]).mean()
         for low, high in combinations(range(scores.shape[1]), 2)
+        if not adjacent_only or high == low + 1
     ]
     return torch.stack(terms).sum()
 
@@ -185,18 +266,20 @@ def rating_loss(score: Tensor, rating: Tensor) -> Tensor:
     return F.mse_loss(likert(score), rating)
 
 
-def distillation_loss(teacher: Trace, student: Trace) -> Tensor:
+def distillation_loss(teacher: Trace, student: Trace, distance: Distance = "mean") -> Tensor:
     """How far the student moved from the teacher: hidden states, attention maps and score.
 
     The code takes means of squares. The paper's sums are some hundred thousand times larger for the
     states, and with its weight of 5 they would let nothing move.
     """
+    if distance not in get_args(Distance):
+        raise ValueError(f"distance is {distance!r}; it is one of {', '.join(get_args(Distance))}")
     pairs = [
         *zip(teacher.hidden, student.hidden, strict=True),
         *zip(teacher.attentions, student.attentions, strict=True),
         (teacher.score, student.score),
     ]
-    terms = [F.mse_loss(moved, fixed.detach()) for fixed, moved in pairs]
+    terms = [F.mse_loss(moved, fixed.detach(), reduction=distance) for fixed, moved in pairs]
     return torch.stack(terms).sum()
 
 
