@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import find_checkpoint
 from dialeval.papers import network_class
-from history import TrainingRun, stages_of
 from trunk_network import JUDGE_HEADS
 from trunk_network import TRUNK_HEADS as HEADS
 
@@ -85,16 +81,6 @@ def adapter_of_files(folder: Path) -> dict[str, Tensor]:
                 found[f"{path}.lora_B.default.weight"] = outward.T.contiguous()
     rows = torch.cat([held["head.weight"], held["head.bias"][:, None]], dim=1)
     return found | {f"head.{head}": row for head, row in zip(_HEADS_OF_FILES, rows, strict=True)}
-
-
-def stood_at(start: str) -> dict[str, Any]:
-    """The step and the processor seconds of a trunk's file, or of the trunk behind a checkpoint."""
-    if start.endswith(".safetensors"):
-        with safe_open(start, "pt") as stored:
-            return dict(json.loads(stored.metadata()["stood"]))
-    made = CheckpointConfig.read(find_checkpoint(start, default=start).folder).training
-    trunk = next((one for one in stages_of(made) if one.name == "trunk"), TrainingRun("trunk", 0, 0, 0.0))
-    return {"step": trunk.steps, "seconds": trunk.hours * 3600, "validated": trunk.hours * 3600}
 
 
 def mean_weights(starts: Sequence[str]) -> dict[str, Tensor]:

@@ -1,12 +1,10 @@
 """Train the encoder that every metric shares: which of eight replies comes next.
 
     python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk
-    python training/trunk.py --corpora CORPORA --encoder FOLDER --out runs/trunk-decay --decay runs/trunk/state.pt
 
 All layers but the embeddings are trained. The same command goes on where it was stopped. OUT/trunk.safetensors holds
-their mean over the last steps in float16, which is also what is validated. `--decay` goes on from a snapshot's mean
-with a falling rate, and writes OUT/encoder. Where the state was lost, `--warm` goes on from trunk.safetensors, or from
-its mean with checkpoints of DENSITY, DEB or the judge. The contexts of a step follow from seed and step alone.
+their mean over the last steps in float16, which is also what is validated. The contexts of a step follow from seed and
+step alone.
 """
 
 from __future__ import annotations
@@ -35,9 +33,8 @@ from transformers import AutoTokenizer
 from common import read_recipe
 from corpora.batches import CandidateSet
 from dialeval.encoders.layout import PairFormat, PairTokenizer, TokenPair
-from starts import mean_weights, stood_at
 from trunk_network import Trunk, next_reply_loss
-from trunk_steps import Batch, Steps, learning_rate, padded, prefetched, read_sets
+from trunk_steps import Batch, Steps, padded, prefetched, read_sets
 
 
 class Trainer:
@@ -155,20 +152,6 @@ class Trainer:
         mean = {"mean": self.mean, "updates": self.updates}
         return {"weights": self.weights, "optimizer": self.optimizer.state_dict(), **mean}
 
-    def warm(self, starts: Sequence[str]) -> dict[str, Any]:
-        """Take over the mean of some weights, if there are any, and say where the first of them stood."""
-        if not starts:
-            return {"step": 0, "seconds": 0.0, "validated": 0.0}
-        means = mean_weights(starts)
-        row = means["head.next"]
-        layers = {name: one for name, one in means.items() if "head" not in name}
-        self.take_layers(layers)
-        with torch.no_grad():
-            self.master.head.weight.copy_(row[None, :-1])
-            self.master.head.bias.copy_(row[-1:])
-        self.copy_weights()
-        return stood_at(starts[0])
-
     def take_layers(self, layers: dict[str, Tensor]) -> None:
         """All that is tuned of the encoder, every tensor of it and no other."""
         tuned = {name: one for name, one in self.master.named_parameters() if one.requires_grad and "head" not in name}
@@ -191,8 +174,6 @@ class Trainer:
         self.updates = state["updates"]
         if self.mean:
             self.mean = state["mean"]
-        elif state["mean"]:  # the rate falls from here, and the mean is nearer to where that leads
-            self.take(state["mean"])
         return state
 
 
@@ -203,10 +184,6 @@ def main() -> None:
     parser.add_argument("--encoder", type=Path, required=True, help="folder of the base encoder")
     parser.add_argument("--out", type=Path, required=True, help="state, snapshots and log.jsonl")
     parser.add_argument("--recipe", type=Path, default=Path(__file__).parent / "recipes" / "trunk.yaml")
-    parser.add_argument("--decay", type=Path, metavar="SNAPSHOT", help="end this snapshot with a falling rate")
-    parser.add_argument(
-        "--warm", nargs="+", default=[], metavar="WEIGHTS", help="begin with a run's file, or its mean with others"
-    )
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="bfloat16", help="in what to compute")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--processes", type=int, default=1, help="of one thread each, on a CPU")
@@ -237,21 +214,15 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     if arguments.processes > 1:
         torch.set_num_threads(1)
         dist.init_process_group("gloo", rank=rank, world_size=arguments.processes)
-    if arguments.decay:  # whose last weights are the ones to keep
-        recipe.pop("mean_over", None)
     trainer = Trainer(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**recipe["layout"]))
     train, held_out = read_sets(recipe, arguments.corpora)
     kept = arguments.out / "state.pt"
-    start = kept if kept.exists() else arguments.decay
-    state = trainer.load(torch.load(start, map_location=arguments.device)) if start else trainer.warm(arguments.warm)
+    state = {"step": 0, "seconds": 0.0, "validated": 0.0}
+    if kept.exists():
+        state = trainer.load(torch.load(kept, map_location=arguments.device))
     first, size = int(state["step"]), int(recipe["batch_contexts"])
     last = math.ceil(sum(stage["contexts"] for stage in recipe["stages"]) / size)
-    decays = None
-    if arguments.decay:
-        begun = int(torch.load(arguments.decay, map_location="cpu")["step"])
-        decays = range(begun, begun + round(begun * float(recipe["decay"]["share"])))
-        last = decays.stop
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]
     log(arguments.out, "start", step=first, commit=commit(), processes=arguments.processes, dtype=arguments.dtype,
@@ -259,7 +230,8 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     steps = prefetched(Steps(recipe, train, tokenizer, share, trainer.batch_tokens), range(first, last), trainer.device)
     mark, found = time.monotonic(), []
     for step, batches in zip(range(first + 1, last + 1), steps, strict=True):
-        found.append(trainer.step(batches, learning_rate(recipe, step - 1, decays)))  # read later: a GPU need not wait
+        rate = float(recipe["learning_rate"] * min(1.0, step / recipe["warmup"]))
+        found.append(trainer.step(batches, rate))  # read later: a GPU need not wait
         if step % 20 == 0 or step == last:
             loss, accuracy = torch.stack(found).mean(dim=0).tolist()
             done = len(found) * size * (1 + sum(recipe["negatives"].values()))
@@ -267,7 +239,7 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
                  accuracy=round(accuracy, 4), pairs_per_second=round(done / (time.monotonic() - mark), 1),
                  processor_hours=round((spent + _seconds()) / 3600, 3))  # fmt: skip
             mark, found = time.monotonic(), []
-        reached = any((step - 1) * size < wanted <= step * size for wanted in recipe["snapshots"]) and decays is None
+        reached = any((step - 1) * size < wanted <= step * size for wanted in recipe["snapshots"])
         if step % recipe["save_every"] == 0 or step == last or reached:
             total = spent + _seconds()
             with trainer.by_mean():
@@ -283,8 +255,6 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
             save_state(state, kept)
             if reached:
                 save_state(state, arguments.out / f"contexts-{step * size}.pt")
-    if rank == 0 and (decays or last == first):
-        trainer.master.half().encoder.save_pretrained(arguments.out / "encoder")
 
 
 def _seconds() -> float:

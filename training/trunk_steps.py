@@ -110,10 +110,3 @@ def padded(pairs: Sequence[TokenPair], pad_id: int, batch_tokens: int) -> list[B
         (torch.tensor(batch), collate([pairs[number] for number in batch], pad_id, segment_ids=False))
         for batch in in_batches(pairs, batch_tokens)
     ]
-
-
-def learning_rate(recipe: dict[str, Any], step: int, decays: range | None) -> float:
-    """Constant after the warm-up; along a straight line to zero where it decays."""
-    if decays is None:
-        return float(recipe["learning_rate"] * min(1.0, (step + 1) / recipe["warmup"]))
-    return float(recipe["decay"]["learning_rate"] * (decays.stop - step) / len(decays))

@@ -16,7 +16,6 @@ from dialeval.checkpoints.find import WEIGHTS
 from dialeval.io.files import read_json_lines
 from history import TrainingRun, joined, stage_in, stages_of, total
 from runs_table import figures_of, runs_table
-from starts import stood_at
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "results" / "training"
@@ -99,13 +98,6 @@ def test_an_embedded_checkpoint_was_made_by_its_recipe(name: str) -> None:
 def test_the_page_on_training_holds_the_table_that_the_logs_give() -> None:
     text = (ROOT / "docs" / "training.md").read_text("utf-8")
     assert runs_table(LOGS, ROOT / "training" / "recipes") in text, "run: python training/cards.py"
-
-
-def test_a_trunk_goes_on_where_the_logs_end() -> None:
-    """From the judge that stands on it, when its own file is gone."""
-    last = read_json_lines(ROOT / "results" / "trunk" / "log.jsonl")[-1]
-    assert stood_at("judge-minilm")["step"] == last["step"]
-    assert stood_at("cmn-minilm")["step"] == 0
 
 
 def test_judge_open_learned_from_what_a_company_may_use() -> None:

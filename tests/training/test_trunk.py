@@ -1,4 +1,4 @@
-"""The shared encoder's training: resumption to the step, two processes as one, a decayed encoder."""
+"""The shared encoder's training: resumption to the step, two processes as one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ sys.path.insert(0, str(TRAINING))
 
 import trunk  # noqa: E402
 from trunk_network import next_reply_loss  # noqa: E402
-from trunk_steps import learning_rate, padded  # noqa: E402
+from trunk_steps import padded  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -90,6 +90,7 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     moved = {name for name, weight in trained.items() if name in start and not torch.equal(start[name].half(), weight)}
     assert moved
     assert not any("embeddings" in name for name in moved)
+    assert torch.load(tmp_path / "whole" / "contexts-40.pt")["step"] == 10
 
 
 def test_the_mean_over_the_last_steps_is_kept(recipe: Path, tiny_encoder: Path) -> None:
@@ -109,34 +110,6 @@ def test_the_mean_over_the_last_steps_is_kept(recipe: Path, tiny_encoder: Path) 
     with trainer.by_mean():
         assert head.item() == pytest.approx(4.0)
     assert head.item() == 0.0
-
-
-def test_a_snapshot_is_ended_with_a_falling_rate(
-    recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", "float32"]
-    train(monkeypatch, *common, "--out", tmp_path / "run", "--steps", 10)
-    snapshot = tmp_path / "run" / "contexts-40.pt"
-    train(monkeypatch, *common, "--out", tmp_path / "end", "--decay", snapshot)
-    assert torch.load(tmp_path / "end" / "state.pt")["step"] == 16
-    assert AutoModel.from_pretrained(tmp_path / "end" / "encoder").dtype == torch.float16
-    settings = yaml.safe_load(recipe.read_text())
-    rates = [learning_rate(settings, step, range(1000, 1100)) for step in (1000, 1050, 1099)]
-    assert rates == pytest.approx([2e-4, 1e-4, 2e-6])
-
-
-def test_the_rate_falls_from_where_the_mean_stands(recipe: Path, tiny_encoder: Path) -> None:
-    settings = {**yaml.safe_load(recipe.read_text()), "mean_over": 3}
-    before = trunk.Trainer(settings, tiny_encoder, torch.float32, torch.device("cpu"))
-    before.mean = [torch.full_like(one, 2.0) for one in before.weights]
-    settings.pop("mean_over")
-    after = trunk.Trainer(settings, tiny_encoder, torch.float32, torch.device("cpu"))
-    after.load(before.state())
-    assert after.master.head.bias.item() == 2.0
-    after.take([torch.full_like(one, 3.0) for one in after.weights])
-    again = trunk.Trainer(settings, tiny_encoder, torch.float32, torch.device("cpu"))
-    again.load(after.state())
-    assert again.master.head.bias.item() == 3.0
 
 
 def test_two_processes_take_the_steps_of_one(
