@@ -35,14 +35,12 @@ from common import (
 )
 from corpora.batches import Candidates, CandidateSource, mixed_batches
 from corpora.grouped import GroupSet
-from dialeval.checkpoints.config import current_versions
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.batching import collate
 from dialeval.encoders.layout import PairTokenizer
-from dialeval.hub.card import render_card
 from dialeval.papers.cmn import Cmn
 from dialeval.papers.cmn_network import CmnNetwork, LatentGaussian, ReplyDecoder, critic_loss, training_losses
-from stages import goes_on, split_groups
+from stages import goes_on, keep_checkpoint, split_groups
 from trainer import Figures, Forward, run_stage
 
 
@@ -167,15 +165,8 @@ def finish(run: Run, arguments: argparse.Namespace, check: Validation) -> None:
     names = [corpus["name"] for corpus in recipe["corpora"]]
     if recipe["group_share"]:
         names.append(recipe["groups"]["name"])
-    network.config = replace(
-        network.config,
-        quantiles=check.quantiles(metric),
-        training=provenance(run, arguments, corpora=names, validation=figures),
-        versions=current_versions(),
-    )
-    network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
-    run.log("final", **figures)
-    Cmn(run.folder / "checkpoint")  # what was written can be loaded
+    training = provenance(run, arguments, corpora=names, validation=figures)
+    keep_checkpoint(run, network, training, figures, quantiles=check.quantiles(metric))
 
 
 def main() -> None:

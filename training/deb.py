@@ -14,7 +14,7 @@ from __future__ import annotations
 import interruptible  # noqa: F401  # isort: skip
 import argparse
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,9 @@ from corpora.batches import Candidates, CandidateSet, mixed_batches
 from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
 from corpora.negatives import NegativeCounts
-from dialeval.checkpoints.config import current_versions
 from dialeval.checkpoints.find import find_encoder
 from dialeval.core.exchange import Exchange
-from dialeval.hub.card import render_card
 from dialeval.papers.deb import (
-    Deb,
     DebNetwork,
     expected_calibration_error,
     fit_shift,
@@ -61,6 +58,9 @@ from stages import (
     continued,
     corpora_of,
     count_kinds,
+    keep_checkpoint,
+    keep_stage,
+    kept_network,
     network_rows,
     new_network,
     read_grouped,
@@ -157,13 +157,8 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace) -> None:
         unit="replies",
         per_batch=settings["batch_size"],
     )
-    if run.accelerator.is_main_process:
-        best = continued(DebNetwork, folder / "best", recipe)
-        pairs = {corpus["name"]: len(one) for corpus, one in zip(recipe["corpora"], sets, strict=True)}
-        made = record(run, arguments, corpora=list(pairs), earlier={}, pairs=pairs)
-        best.config = replace(best.config, training=made)
-        best.save_pretrained(folder / "checkpoint")
-    run.accelerator.wait_for_everyone()
+    pairs = {corpus["name"]: len(one) for corpus, one in zip(recipe["corpora"], sets, strict=True)}
+    keep_stage(run, arguments, DebNetwork, corpora=list(pairs), pairs=pairs)
 
 
 # --- stage two: right, random and adversarial replies ----------------------------------------------
@@ -300,8 +295,7 @@ def finish(
 ) -> None:
     """Calibrate the best network, record what it was made of, write OUT/checkpoint."""
     recipe = run.recipe
-    network = DebNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
-    network.round_tuned()
+    network = kept_network(run, DebNetwork)
     halves = labelled_rows(held_out[0::2]), labelled_rows(held_out[1::2])
     judged = [*halves[0], *halves[1]]
     kinds, valid = np.array([row.kind for row in judged]), np.array([row.valid for row in judged])
@@ -315,25 +309,18 @@ def finish(
     figures = {**discrimination(kinds, unseen), **calibration, "contexts": len(held_out)}
     table = reliability(scores, valid)
     trained_on = {name: dict(Counter(row.kind for row in part)) for name, part in zip(sources, rows, strict=True)}
-    network.config = replace(
-        network.config,
-        quantiles={"native": quantile_curves(scores[kinds == "positive"], scores[kinds == "random"])},
-        training=record(
-            run,
-            arguments,
-            corpora=corpora_of(sources),
-            earlier=network.config.training,
-            available=count_kinds(sources),
-            rows=trained_on,
-            validation=figures,
-            reliability=[asdict(one) for one in table],
-        ),
-        versions=current_versions(),
+    training = record(
+        run,
+        arguments,
+        corpora=corpora_of(sources),
+        earlier=network.config.training,
+        available=count_kinds(sources),
+        rows=trained_on,
+        validation=figures,
+        reliability=[asdict(one) for one in table],
     )
-    network.save_pretrained(run.folder / "checkpoint")
-    run.log("final", **figures)
-    Deb(run.folder / "checkpoint")  # what was written can be loaded
-    (run.folder / "checkpoint" / "README.md").write_text(render_card(network.config), "utf-8")
+    quantiles = {"native": quantile_curves(scores[kinds == "positive"], scores[kinds == "random"])}
+    keep_checkpoint(run, network, training, figures, quantiles=quantiles)
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import interruptible  # noqa: F401  # isort: skip
 import argparse
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -39,9 +38,8 @@ from common import (
 from corpora.batches import Candidates, CandidateSet, mixed_batches
 from corpora.negatives import NegativeCounts
 from density_fit import Encode, fit_and_choose
-from dialeval.checkpoints.config import CheckpointConfig, current_versions
+from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import find_checkpoint
-from dialeval.hub.card import render_card
 from dialeval.papers.density import (
     Density,
     DensityNetwork,
@@ -49,7 +47,7 @@ from dialeval.papers.density import (
     response_selection_loss,
     selection_ranks,
 )
-from stages import Collator, network_rows, new_network, record
+from stages import Collator, keep_checkpoint, kept_network, network_rows, new_network, record
 from trainer import Figures, Forward, run_stage
 
 
@@ -127,32 +125,25 @@ def finish(run: Run, arguments: argparse.Namespace, held_out: CandidateSet) -> N
 
     Features come from the metric that will score, with the adapter merged: the same numbers, sooner.
     """
-    recipe, device = run.recipe, run.accelerator.device
-    scorer = Density(run.folder / "best", scoring="classifier", device=device)
+    recipe = run.recipe
+    scorer = Density(run.folder / "best", scoring="classifier", device=run.accelerator.device)
 
     def encode(exchanges: Any) -> Any:
         return scorer.encoder.encode(exchanges, progress=True).rows
 
-    network = DensityNetwork.from_pretrained(run.folder / "best", device=device, trainable=True)
-    network.round_tuned()
+    network = kept_network(run, DensityNetwork)
     measured = fit_and_choose(network, encode, recipe, arguments.corpora, held_out)
     figures = validate(encode, held_out, recipe, 2 * recipe["validation"]["contexts"])
-    network.config = replace(
-        network.config,
-        training=record(
-            run,
-            arguments,
-            corpora=[*(one["name"] for one in recipe["corpora"]), *measured["fitted_pairs"]],
-            earlier=network.config.training,
-            validation={**figures, "auc": measured["auc"]},
-            fitted_pairs=measured["fitted_pairs"],
-        ),
-        versions=current_versions(),
+    training = record(
+        run,
+        arguments,
+        corpora=[*(one["name"] for one in recipe["corpora"]), *measured["fitted_pairs"]],
+        earlier=network.config.training,
+        validation={**figures, "auc": measured["auc"]},
+        fitted_pairs=measured["fitted_pairs"],
     )
-    network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
     areas = {f"auc_{rule}_{kind}": area for rule, kinds in measured["auc"].items() for kind, area in kinds.items()}
-    run.log("final", **figures, **areas)
-    Density(run.folder / "checkpoint")  # what was written can be loaded
+    keep_checkpoint(run, network, training, {**figures, **areas})
 
 
 def main() -> None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import interruptible  # noqa: F401  # isort: skip
 import argparse
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +24,10 @@ from torch import Tensor, nn
 
 from common import Recipe, Run, parse_arguments, plain_errors, with_steps
 from corpora.grouped import Group, mixed_item_batches
-from dialeval.checkpoints.config import current_versions
 from dialeval.core.exchange import Exchange
-from dialeval.hub.card import render_card
 from dialeval.papers.learned import quantile_curves
 from dialeval.papers.quantidce import (
     MultiLevelRanking,
-    QuantiDce,
     QuantiDceNetwork,
     Trace,
     binary_loss,
@@ -49,6 +45,9 @@ from stages import (
     continued,
     corpora_of,
     count_kinds,
+    keep_checkpoint,
+    keep_stage,
+    kept_network,
     network_rows,
     new_network,
     read_grouped,
@@ -147,13 +146,8 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any
         unit="replies",
         per_batch=settings["batch_size"] * LEVELS * per_level,
     )
-    if run.accelerator.is_main_process:
-        best = continued(QuantiDceNetwork, folder / "best", recipe)
-        used = dict(zip(sources, groups, strict=True))
-        made = record(run, arguments, corpora=corpora_of(sources), earlier={}, groups=count_kinds(used))
-        best.config = replace(best.config, training=made)
-        best.save_pretrained(folder / "checkpoint")
-    run.accelerator.wait_for_everyone()
+    used = count_kinds(dict(zip(sources, groups, strict=True)))
+    keep_stage(run, arguments, QuantiDceNetwork, corpora=corpora_of(sources), groups=used)
 
 
 def ranking_figures(network: QuantiDceNetwork, held_out: list[Group], recipe: Recipe) -> Figures:
@@ -291,8 +285,7 @@ def finish(
 ) -> None:
     """Quantiles of held-out human and random replies, the record, and OUT/checkpoint."""
     sources, _, held_out = data
-    network = QuantiDceNetwork.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
-    network.round_tuned()
+    network = kept_network(run, QuantiDceNetwork)
     figures = ranking_figures(network, held_out, run.recipe)
     if held:
         figures |= rating_figures(network, held)
@@ -303,24 +296,17 @@ def finish(
             ("random", [Exchange(group.context, reply) for group in held_out for reply in group.random]),
         )
     }
-    network.config = replace(
-        network.config,
-        quantiles={"native": quantile_curves(scores["human"], scores["random"])},
-        training=record(
-            run,
-            arguments,
-            corpora=[*([run.recipe["ratings"]["benchmark"]] if held else []), *corpora_of(sources)],
-            earlier=network.config.training,
-            available=count_kinds(sources),
-            rated_rows={"training": len(train), "held_out": len(held)},
-            validation=figures,
-        ),
-        versions=current_versions(),
+    training = record(
+        run,
+        arguments,
+        corpora=[*([run.recipe["ratings"]["benchmark"]] if held else []), *corpora_of(sources)],
+        earlier=network.config.training,
+        available=count_kinds(sources),
+        rated_rows={"training": len(train), "held_out": len(held)},
+        validation=figures,
     )
-    network.save_pretrained(run.folder / "checkpoint")
-    run.log("final", **figures)
-    QuantiDce(run.folder / "checkpoint")  # what was written can be loaded
-    (run.folder / "checkpoint" / "README.md").write_text(render_card(network.config), "utf-8")
+    quantiles = {"native": quantile_curves(scores["human"], scores["random"])}
+    keep_checkpoint(run, network, training, figures, quantiles=quantiles)
 
 
 def main() -> None:

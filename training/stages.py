@@ -37,7 +37,9 @@ from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import load_exactly
 from dialeval.encoders.batching import PairEncoder, collate
 from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.hub.card import render_card
 from dialeval.papers.feature_set import FeatureNetwork
+from dialeval.registry import metric_class
 from history import stages_of
 
 N = TypeVar("N", bound=Network)
@@ -112,6 +114,32 @@ def with_dropout(network: N, recipe: Recipe) -> N:
             if isinstance(module, nn.Dropout):
                 module.p = recipe["encoder_dropout"]
     return network
+
+
+def keep_stage(run: Run, arguments: argparse.Namespace, network_class: type[Network], **made: Any) -> None:
+    """Leave what the first of two stages kept as FOLDER/checkpoint, with the record of its making."""
+    if run.accelerator.is_main_process:
+        best = continued(network_class, run.folder / "best", run.recipe)
+        best.config = replace(best.config, training=record(run, arguments, earlier={}, **made))
+        best.save_pretrained(run.folder / "checkpoint")
+    run.accelerator.wait_for_everyone()
+
+
+def kept_network(run: Run, network_class: type[N]) -> N:
+    """What a run kept, with the numbers that its file will have."""
+    network = network_class.from_pretrained(run.folder / "best", device=run.accelerator.device, trainable=True)
+    network.round_tuned()
+    return network
+
+
+def keep_checkpoint(
+    run: Run, network: Network, training: dict[str, Any], figures: Mapping[str, float], **changes: Any
+) -> None:
+    """Write OUT/checkpoint with its record and its card, and the last line of the log; see that it can be loaded."""
+    network.config = replace(network.config, training=training, versions=current_versions(), **changes)
+    network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
+    run.log("final", **figures)
+    metric_class(network.approach)[0](run.folder / "checkpoint")
 
 
 def stage_is_done(folder: Path, arguments: argparse.Namespace) -> bool:
