@@ -16,6 +16,8 @@ FUZZ ?= 20000
 # What `make results` measures again, each by the command in its run.json.
 MEASURED ?= results $(addprefix results/,judge/without_facts judge/dstc9 dailydialogpp cmn robustness robustness/adversarial_khalid)
 CALIBRATED := 'judge,density,density?scoring=classifier&name=density_classifier,deb,quantidce'
+DISTANCES := -b $(subst $() ,$(COMMA),$(patsubst %,fbd_%@as_released,personam dailyh convai2 empathetic dailyz personaz)) \
+	--curves fbd_dailyz@as_released --conicity dailydialogpp_test
 DIALOGUES := dailydialog:test,convai2:validation,empathetic_dialogues:test,topical_chat:test
 INSTALL_CHROMIUM := echo "== dialeval: installing Chromium for the browser tests"; \
 	(apt-get -o Acquire::http::Timeout=20 update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 \
@@ -126,11 +128,11 @@ results: setup ## Measure results/ again with the embedded weights, an hour or t
 	@for folder in $(MEASURED); do echo "== dialeval: $$folder"; \
 		said=$$($(BIN)/python -c 'import json, sys; print(json.load(open(sys.argv[1]))["command"])' $$folder/run.json) && \
 		PATH="$(abspath $(BIN)):$$PATH" DIALEVAL_MIRROR="$(MIRROR)" sh -c "$$said" || exit 1; done
-	@echo "== dialeval: results/faults, results/charges, results/calibration, results/features_deb, model_cards"
+	@echo "== dialeval: results/faults, results/charges, results/calibration, results/distances, model_cards"
 	@$(BIN)/python training/twins.py --corpora "$(CORPORA)" --ratings "$(RATINGS)" --out results/faults
 	@$(BIN)/python training/charges.py --corpora "$(CORPORA)" --out results/charges
 	@$(BIN)/python -m reproduce calibration -m $(CALIBRATED) --corpora "$(CORPORA)" --dialogues $(DIALOGUES) --pairs 400 --out results/calibration
-	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce features -i dailydialogpp_test --contexts 200 --metric deb --out results/features_deb
+	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce distances $(DISTANCES) --out results/distances
 	@echo "== dialeval: results/papers, docs/tune.md"
 	@DIALEVAL_MIRROR="$(MIRROR)" $(BIN)/python -m reproduce papers --measure --values .cache/suite --out results/papers
 	@$(BIN)/python performance/tuning.py --ratings "$(RATINGS)"

@@ -1,4 +1,4 @@
-"""The papers' tables and figures beside ours, and studies of what the metrics stand on: `python -m reproduce`."""
+"""The papers' tables beside ours, and studies of what the metrics stand on: `python -m reproduce`."""
 
 import sys
 from pathlib import Path

@@ -42,20 +42,6 @@ class Normality:
     constant: int
 
     @property
-    def w_mean(self) -> float:
-        """Mean statistic over the dimensions; 1 is as normal as can be."""
-        return float(self.w.mean())
-
-    @property
-    def w_std(self) -> float:
-        """Standard deviation of the statistic over the dimensions."""
-        return float(self.w.std())
-
-    def share_rejected(self, level: float = 0.05) -> float:
-        """Share of the dimensions that are not normal at this level; of normal data it is the level itself."""
-        return float((self.p < level).mean())
-
-    @property
     def pooled(self) -> tuple[float, float]:
         """Mean and standard deviation of statistics and p-values thrown together.
 
@@ -64,20 +50,6 @@ class Normality:
         """
         both = np.concatenate([self.w, self.p])
         return float(both.mean()), float(both.std())
-
-    def to_dict(self) -> dict[str, float]:
-        """The summary, for a table."""
-        pooled_mean, pooled_std = self.pooled
-        return {
-            "n": self.n,
-            "dimensions": len(self.w),
-            "constant": self.constant,
-            "w_mean": self.w_mean,
-            "w_std": self.w_std,
-            "share_p_below_05": self.share_rejected(),
-            "pooled_mean": pooled_mean,
-            "pooled_std": pooled_std,
-        }
 
 
 def normality(features: ArrayLike) -> Normality:

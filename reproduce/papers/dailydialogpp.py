@@ -1,4 +1,4 @@
-"""DailyDialog++ and DEB (Sai et al. 2020): Tables 3, 5, 6 and 7, Figs. 1 and 3.
+"""DailyDialog++ and DEB (Sai et al. 2020): Tables 3, 5, 6 and 7.
 
 PBC is the point-biserial correlation, accuracy in %.
 """
@@ -12,10 +12,8 @@ from reproduce.papers.tables import (
     HEAD,
     SHORT_TRAINING,
     CellQuery,
-    Chart,
     Column,
     Paper,
-    Picture,
     Row,
     Table,
     ablation,
@@ -94,9 +92,6 @@ _RELEASED = (
     ("DEB, random", 86.38, 66.79),
     ("DEB, random and adversarial", 85.34, 92.66),
 )
-#: Of those above, the ones that take the best of several references by themselves.
-_REFERENCE_METRICS = tuple(spec for _, spec, usual, _, _ in _UNTRAINED if usual == "max")
-_STUDY = "Tables 6 and 7 and Fig. 3, what is trained on"
 
 PAPER = Paper(
     "dailydialogpp",
@@ -152,7 +147,7 @@ PAPER = Paper(
             "`dialeval agreement --metrics 'scores:FILE?range=0:1' --benchmarks dailydialogpp_test --levels own`.",
         ),
         Table(
-            _STUDY,
+            "Tables 6 and 7 and Fig. 3, what is trained on",
             _BOTH_KINDS,
             (
                 Row("BERT original", {"random": 72.65, "adversarial": 58.10}, note=_NSP, lacks="weights"),
@@ -178,31 +173,7 @@ PAPER = Paper(
         "86.4, no stop-words 85.8, synonyms 81.2. Nouns only needs a tagger of parts of speech, which nltk downloads.",
         "Table 8 (Persona, Twitter and Holl-E) and Table 9 (people's judgements of five systems) need data: three "
         "further corpora, and judgements that were not released.",
-        "Fig. 2 (accuracies with each kind of training): the table above. Fig. 4 (conicity): "
-        "[before](../features/features.json) and [after](../features_deb/features.json) DEB's training.",
-    ),
-    (
-        Picture(
-            "Fig. 1, scores of positive and other replies",
-            "dailydialogpp_fig1",
-            "box",
-            "dailydialogpp_test",
-            ("bleu2?aggregation=max&name=bleu2_max", *_REFERENCE_METRICS, "deb"),
-            "Metrics with references take the best of several, as the paper does.",
-        ),
-        Chart(
-            "Fig. 3, more adversarial replies",
-            "dailydialogpp_fig3",
-            _STUDY,
-            ("random", "adversarial"),
-            {
-                "0": "DEB, random",
-                "1 %": "DEB, random; adversarial for 1 % of the contexts",
-                "10 %": "DEB, random; adversarial for 10 % of the contexts",
-                "100 %": "DEB, random and adversarial",
-            },
-            "contexts with adversarial replies in training",
-            "Accuracy in %. The paper prints a curve; its ends are drawn.",
-        ),
+        "Fig. 1 (how scores spread): `dialeval agreement --benchmarks dailydialogpp_test` draws it. Fig. 2 (accuracies "
+        "with each kind of training): the table above. Fig. 4 (conicity): [distances](../distances/distances.md).",
     ),
 )

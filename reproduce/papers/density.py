@@ -1,4 +1,4 @@
-"""DENSITY (Park et al. 2023): Tables 1, 2 and 4, Figs. 4 and 5. Numbers × 100; r is Pearson, ρ Spearman."""
+"""DENSITY (Park et al. 2023): Tables 1, 2 and 4. Numbers × 100; r is Pearson, ρ Spearman."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from reproduce.papers.tables import (
     CellQuery,
     Column,
     Paper,
-    Picture,
     Row,
     Table,
     ablation,
@@ -227,25 +226,7 @@ PAPER = Paper(
         "[ConvAI2](../training/density-minilm-convai2.jsonl)).",
         "Fig. 3 (attacks): ours are in [robustness](../robustness/adversarial_khalid/robustness.md); the paper shows "
         "bars without numbers.",
+        "Figs. 4 and 5 (people against the metric, how scores spread): `dialeval agreement` draws both.",
         "Table 3 (single replies): `make space` shows any reply's scores and where they stand among people's.",
-    ),
-    (
-        Picture(
-            "Fig. 4, people against the metric",
-            "density_fig4",
-            "scatter",
-            "dailydialog_zhao",
-            (_CLASSIFIER, _MAHALANOBIS),
-            "All generated rows; the shipped checkpoint.",
-        ),
-        Picture(
-            "Fig. 5, scores of people's and other replies",
-            "density_fig5",
-            "histogram",
-            "dailydialogpp_test",
-            (_MAHALANOBIS, *(ablation(run, scoring="mahalanobis") for run in _LOSSES)),
-            "The paper shows answers and random replies of DailyDialog's validation part, with and without the "
-            "contrastive loss. Ours: the shipped checkpoint, then two short trainings, with and without it.",
-        ),
     ),
 )

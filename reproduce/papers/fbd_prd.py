@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from dialeval.agreement.settings import Settings
-from reproduce.papers.tables import CellQuery, Chart, Column, Paper, Row, Table, published
+from reproduce.papers.tables import CellQuery, Column, Paper, Row, Table, published
 
 _BOTH = ("spearman", "pearson")
 #: Table 3's columns: the benchmark, and the aspect that is correlated.
@@ -131,15 +131,5 @@ PAPER = Paper(
         "more, as the authors' code does it: [distances](../distances/distances.md). The paper's encoders (bert-base, "
         "roberta-base) are not part of this package.",
         "Fig. 2 (averages over corpora, base and large encoders): needs those encoders.",
-    ),
-    (
-        Chart(
-            "Fig. 1, corpora",
-            "fbd_prd_fig1",
-            "Table 3, files as released",
-            ("FBD-B", "PRD-B", "BERTScore-B"),
-            axis="ρ",
-            note="The paper draws the mean of BERT's and RoBERTa's; here its BERT numbers beside our encoder's.",
-        ),
     ),
 )

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from dialeval.agreement.results import Panel, Report, Result
+from dialeval.agreement.results import Report, Result
 from dialeval.agreement.runs import Reporter, run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource, find_sources
 from dialeval.io.files import safe_name, without_machine
-from reproduce.papers.tables import CellQuery, Picture, Row, Table
+from reproduce.papers.tables import CellQuery, Row, Table
 
 #: What a cell says for which no values were kept.
 NOT_MEASURED = "not measured"
@@ -74,23 +74,6 @@ def answers(
     return found
 
 
-def panel(
-    picture: Picture,
-    values: Path,
-    *,
-    mirror: str | None = None,
-    reporter: Reporter | None = None,
-) -> Panel | None:
-    """The scores behind a picture, as far as they were kept; None where none were."""
-    kept = [str(row.ours) for row in picture.rows if _is_kept(values, picture.benchmark, str(row.source))]
-    sources = [source for source in map(_loaded, kept) if isinstance(source, ValueSource)]
-    if not sources:
-        return None
-    settings = picture.question.settings
-    report = run(sources, [picture.benchmark], settings=settings, values=values, mirror=mirror, reporter=reporter)
-    return next((one for one in report.panels if one.columns), None)
-
-
 def _is_kept(values: Path, benchmark: str, name: str) -> bool:
     """Whether it is worth loading a metric: a look at file names, which say nothing of versions."""
     folder = values / safe_name(benchmark.partition("@")[0])
@@ -98,8 +81,8 @@ def _is_kept(values: Path, benchmark: str, name: str) -> bool:
 
 
 @cache
-def _loaded(spec: str, *, only_cached: bool = True) -> ValueSource | str:
-    """A metric, once for all tables and figures that ask for it, or why there is none."""
+def _loaded(spec: str, *, only_cached: bool) -> ValueSource | str:
+    """A metric, once for all tables that ask for it, or why there is none."""
     try:
         (source,) = find_sources([spec])
     except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:

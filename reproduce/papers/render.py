@@ -1,16 +1,16 @@
-"""A paper's tables and figures as Markdown: the printed number above, ours below it."""
+"""A paper's tables as Markdown: the printed number above, ours below it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean, stdev
 
 from dialeval.agreement.results import Result
 from dialeval.agreement.sections import number
 from dialeval.io.tables import markdown_table
 from reproduce.papers.measured import NOT_MEASURED, Answers, CellValue, commands
-from reproduce.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
+from reproduce.papers.tables import CellQuery, Column, Paper, Row, Table
 
 _HOW = """In every cell the number of the paper stands above and **ours** below it, with its 95 % bootstrap interval \
 (contexts are resampled). †: our metric was trained on this benchmark. Metrics of the paper that cannot be run here \
@@ -20,37 +20,14 @@ _SHOWN = re.compile(r"\*\*(-?[\d.]+)\*\*")
 _SIZES = "n of ours"
 
 
-def render(
-    paper: Paper,
-    found: Answers,
-    *,
-    command: str,
-    values: str,
-    drawn: Collection[str] = (),
-) -> str:
-    """The page of one paper; `drawn` are the names of figures that lie in the folder `figures` beside it."""
-    lines = [f"# {paper.title}: its tables beside ours", "", "Made by:", "", "```", command, "```", "", _HOW, ""]
+def render(paper: Paper, found: Answers, *, values: str) -> list[str]:
+    """The lines of the page of one paper, below its title."""
+    lines = [_HOW, ""]
     for table in paper.tables:
         lines += [*_table(table, found, values), ""]
-    for figure in paper.figures:
-        lines += [*_figure(figure, values, is_drawn=figure.name in drawn), ""]
     if paper.elsewhere:
-        lines += ["## Elsewhere, or not done", "", *(f"- {one}" for one in paper.elsewhere), ""]
-    return "\n".join(lines)
-
-
-def _figure(figure: Picture | Chart, values: str, *, is_drawn: bool) -> Iterable[str]:
-    yield f"## {figure.title}"
-    yield ""
-    if figure.note:
-        yield figure.note
-        yield ""
-    if is_drawn:
-        yield f"![{figure.title}](figures/{figure.name}.png)"
-    elif isinstance(figure, Chart):
-        yield f"Not drawn: none of ours in “{figure.table}” is measured."
-    else:
-        yield from _missing_lines([(str(row.ours), figure.question) for row in figure.rows], values)
+        lines += ["## Elsewhere, or not done", "", *(f"- {one}" for one in paper.elsewhere)]
+    return lines
 
 
 def _table(table: Table, found: Answers, values: str) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What a paper's table or figure is: published numbers, and the question behind each of ours."""
+"""What a paper's table is: published numbers, and the question behind each of ours."""
 
 from __future__ import annotations
 
@@ -77,53 +77,13 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
-    """A figure of single scores, drawn from ours: how they spread, or how they follow people."""
-
-    title: str
-    name: str
-    kind: Literal["box", "violin", "histogram", "scatter"]
-    benchmark: str
-    metrics: Sequence[str]
-    note: str = ""
-
-    @property
-    def rows(self) -> list[Row]:
-        """The metrics as a table's rows."""
-        return [Row(metric, ours=metric) for metric in self.metrics]
-
-    @property
-    def question(self) -> CellQuery:
-        """What their values answer; pictures need no intervals."""
-        return CellQuery(self.benchmark, "", Settings(levels="own", resamples=0))
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A figure of numbers that stand in one of the paper's tables: published ones beside ours.
-
-    The rows of `points` (label on the axis: label of the row) go along the axis, or the table's columns where there
-    is no such choice; what is left is a line each.
-    """
-
-    title: str
-    name: str
-    table: str
-    lines: Sequence[str]
-    points: Mapping[str, str] | None = None
-    axis: str = ""
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class Paper:
-    """All tables and figures of a paper that can be laid beside ours, and what stands elsewhere or nowhere."""
+    """All tables of a paper that can be laid beside ours, and what stands elsewhere or nowhere."""
 
     name: str
     title: str
     tables: Sequence[Table]
     elsewhere: Sequence[str] = ()
-    figures: Sequence[Picture | Chart] = ()
 
 
 def published(columns: Sequence[str], *values: float | None) -> dict[str, float]:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
-from card_rows import signed
 from dialeval import benchmarks
 from dialeval.agreement.results import Report, read_results
 from dialeval.agreement.runs import run
 from dialeval.agreement.score_comparison import compare
 from dialeval.agreement.sections import sections
 from dialeval.agreement.settings import Settings
-from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
-from dialeval.checkpoints.find import weights_digest
 from dialeval.cli import build_app
-from dialeval.reports.leaderboard import render_markdown, render_page
+from dialeval.reports.leaderboard import render_page
 from dialeval.reports.output import write_outputs
 from notebooks import Page
-from reproduce.leaderboard import read_report, with_present_marks
 from toy_benchmark import Length, labelled_rows, noise, picky, rated_rows, write_rows
 
 QUICK = Settings(resamples=200, slow_resamples=100)
@@ -147,26 +142,3 @@ def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp
     files[1].write_text("".join(files[1].read_text().splitlines(keepends=True)[:-1]))
     shorter = invoke("compare", *files, "--rows", rows[0])
     assert (shorter.exit_code, "40" in shorter.output) == (2, True)
-
-
-def test_an_earlier_run_is_read_back_and_marked_by_what_checkpoints_now_say(report, tmp_path):
-    write_outputs(report, tmp_path / "run", ())
-    back = read_report(tmp_path / "run")
-    assert (back.command, back.settings, back.skipped) == (report.command, report.settings, report.skipped)
-    for name, page in (("leaderboard.md", render_markdown(back)), ("leaderboard.html", render_page(back))):
-        assert (tmp_path / "run" / name).read_text() == page.rstrip("\n") + "\n"
-
-    weights = tmp_path / "weights" / "mine"
-    weights.mkdir(parents=True)
-    (weights / "model.safetensors").write_bytes(b"x")
-    layers = "0" * 64  # of another checkpoint
-    config = CheckpointConfig("deb", "mine", EncoderSource(tuning="layers", layers=layers), contaminated_by=("toy",))
-    (weights / "config.json").write_text(config.to_json())
-    own = f"metric:deb|checkpoint:mine@{weights_digest(weights, layers)[:12]}|dtype:float32"
-    best = next(one for one in back.results if one.in_best_group and one.level == "turn")
-    renamed = [replace(one, signature=signed(own)) if one.metric == best.metric else one for one in back.results]
-    marked = with_present_marks(renamed, tmp_path / "weights")
-    of_best = [one for one in marked if one.metric == best.metric]
-    assert {(one.benchmark, one.contaminated) for one in of_best} == {("toy", True), ("good_or_bad", False)}
-    toys = [one for one in marked if one.question == best.question]
-    assert [one.metric for one in toys if one.in_best_group] == [({"picky", "<share|>"} - {best.metric}).pop()]

@@ -10,10 +10,10 @@ from scipy import stats
 
 from dialeval import benchmarks
 from dialeval.agreement.breakdowns import overall
+from dialeval.agreement.results import Overall, read_records
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.reports.leaderboard import render_markdown, render_page
-from reproduce.leaderboard import read_report
 from toy_benchmark import count_words, few_words, noise, rated_rows, write_rows
 
 QUICK = Settings(resamples=400, slow_resamples=100)
@@ -71,8 +71,7 @@ def test_equals_are_not_told_apart(report):
 
 def test_it_is_kept_and_shown(report, tmp_path):
     report.write(tmp_path)
-    again = read_report(tmp_path)
-    assert again.overall == report.overall
+    assert read_records(tmp_path / "overall.jsonl", Overall) == report.overall
     for page in (render_markdown(report), render_page(report)):
         assert "count_words minus it" in page
         assert f"{report.overall[1].difference:+.3f} [" in page

@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from dialeval import benchmarks
+from dialeval.agreement.results import Half, read_records
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import find_sources
 from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.statistics.raters import human_ceiling
 from refusals import refused
-from reproduce.leaderboard import read_report
 from toy_benchmark import (
     Length,
     Repetition,
@@ -267,8 +267,7 @@ def test_a_contaminated_metric_is_measured_on_both_halves(toy, tmp_path):
         assert half.low < half.value < half.high
     line = f"- length †, Spearman: {leaked.value:.3f} [{leaked.low:.3f}, {leaked.high:.3f}] on the 60 rows whose text"
     report.write(tmp_path)
-    back = read_report(tmp_path)
-    assert back.halves == report.halves
-    assert line in render_markdown(back)
-    assert "on the 120 others" in render_page(back)
+    assert read_records(tmp_path / "halves.jsonl", Half) == report.halves
+    assert line in render_markdown(report)
+    assert "on the 120 others" in render_page(report)
     assert not run([Length()], [toy], settings=QUICK).halves

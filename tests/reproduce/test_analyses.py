@@ -46,3 +46,8 @@ def test_shapiro_wilk_vector() -> None:
     assert found.w[0] == pytest.approx(0.970542758, abs=1e-9)
     assert found.p[0] == pytest.approx(0.916406614, abs=1e-9)
     assert (found.n, found.constant, len(found.w)) == (12, 1, 2)
+
+
+def test_unused_dimensions_are_constant() -> None:
+    draw = np.random.default_rng(0).normal(size=(20, 3)) * [1, 1, 1e-32]
+    assert normality(draw).constant == 1

@@ -87,7 +87,6 @@ def test_from_the_shell(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) 
     ("options", "message"),
     [
         (["-m", "bleu2", "--dialogues", "chat:train"], "no human percentiles"),
-        (["-m", "bleu2"], "nothing to check"),
         (["-m", "bleu2", "--dialogues", "chat"], "is not CORPUS:SPLIT"),
         (["-m", "bleu2", "--dialogues", "chat:none"], "has no split none"),
     ],

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dialeval.core.exchange import Exchange
 from dialeval.papers.fbd import Fbd
-from reproduce.distances import SPOILT, Curve, curves, replies_of_people, spoil
-from toy_benchmark import rated_rows, write_rows
+from reproduce.distances import SPOILT, Curve, cones, curves, replies_by_context, replies_of_people, spoil
+from reproduce.feature_statistics import conicity
+from toy_benchmark import labelled_rows, rated_rows, write_rows
 
 NOUNS = "fish chips weather walk week dog cat".split()
 REPLIES = [Exchange((f"do you like the {noun}",), f"yes i like the {noun} and how are you") for noun in NOUNS]
@@ -20,6 +22,21 @@ def test_people_are_the_references_each_once_for_its_query(tiny_encoder: Path, t
     file = write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=5, systems=2))
     found = replies_of_people(Fbd(tiny_encoder), str(file))
     assert len(found) == len({one.context for one in found}) == 5
+
+
+def test_cones_are_of_the_replies_to_one_context_by_kind(tmp_path: Path) -> None:
+    file = str(write_rows(tmp_path / "toy.jsonl", labelled_rows("toy", contexts=3)))
+    replies = replies_by_context(file, contexts=2)
+    draw = np.random.default_rng(0).normal(size=(len(replies), 3)).astype(np.float32)
+    contexts = [one.context for one, _ in replies]
+    assert len(set(contexts)) == 2
+    found = cones(replies, draw)
+    for kind in ("positive", "random"):
+        sets = [
+            [row for row, (one, said) in enumerate(replies) if one.context == context and said in ("positive", kind)]
+            for context in set(contexts)
+        ]
+        assert found[kind] == pytest.approx(np.mean([conicity(draw[rows]) for rows in sets if len(rows) > 1]))
 
 
 @pytest.mark.parametrize("change", SPOILT)

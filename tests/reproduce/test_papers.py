@@ -16,12 +16,10 @@ from dialeval.core.specs import split_options
 from dialeval.io.files import safe_name
 from dialeval.registry import available, load
 from reproduce.__main__ import build_app
-from reproduce.papers.catalogue import PAPERS
-from reproduce.papers.figures import draw
+from reproduce.papers.listing import PAPERS, TRAINED
 from reproduce.papers.measured import NOT_MEASURED, answers
 from reproduce.papers.render import render
-from reproduce.papers.tables import CellQuery, Chart, Column, Paper, Picture, Row, Table
-from reproduce.papers.trained import NAMES
+from reproduce.papers.tables import CellQuery, Column, Paper, Row, Table
 from toy_benchmark import rated_rows, write_rows
 
 WORDS = "python:toy_benchmark:count_words"
@@ -39,7 +37,7 @@ def test_every_printed_number_has_its_column_and_every_question_can_be_asked(pap
     assert len({row.label for row in table.rows}) == len(table.rows)
     for row in table.rows:
         assert set(row.published) <= set(titles), row.label
-        assert row.ours is None or split_options(row.ours)[0] in (*available(), *NAMES), row.label
+        assert row.ours is None or split_options(row.ours)[0] in (*available(), *TRAINED), row.label
         assert row.ours or row.published, row.label
     for column in table.columns:
         if (question := column.question) is not None:
@@ -52,7 +50,6 @@ def test_every_printed_number_has_its_column_and_every_question_can_be_asked(pap
 
 def options_of_ours():
     rows = [row for _, table in all_tables() for row in table.rows]
-    rows += [row for paper in PAPERS for figure in paper.figures if isinstance(figure, Picture) for row in figure.rows]
     asked = set()
     for row in rows:
         name, options = split_options(row.ours or "")
@@ -72,7 +69,7 @@ def options_of_ours():
 )
 @pytest.mark.slow
 def test_every_option_of_ours_is_one_that_the_metric_takes(name, options):
-    if name in NAMES:
+    if name in TRAINED:
         pytest.importorskip("dialeval_baselines")
     assert takes(name, options)
 
@@ -145,10 +142,9 @@ def test_ours_are_the_plain_correlations_of_kept_values(toy):
 def test_a_page_shows_both_numbers_and_tells_what_is_missing(toy):
     paper, values, file = toy
     found = answers(paper.tables, values, resamples=200)
-    page = render(paper, found, command="python -m reproduce papers --only toy", values="kept")
     result = found[WORDS, paper.tables[0].columns[1].question].result
     shown = f"**{100 * result.value:.1f}** [{100 * result.low:.1f}, {100 * result.high:.1f}]"
-    lines = page.splitlines()
+    lines = render(paper, found, values="kept")
     assert f"| Words (a) | 0.5 | 12.5<br>{shown} |" in lines
     assert "| Never run (a) |  | 7<br>not measured |" in lines
     assert "| Theirs |  | -3.25 |" in lines
@@ -174,7 +170,7 @@ def test_an_average_is_that_of_the_numbers_beside_it(toy):
     rows = (Row("Words", {"average": 0.501}, WORDS), Row("Never run", {"average": 0.1}, LABELS))
     paper = Paper("toy", "Toy", (Table("Table 1", columns, rows),))
     found = answers(paper.tables, values, resamples=0)
-    lines = render(paper, found, command="c", values="kept").splitlines()
+    lines = render(paper, found, values="kept")
     value = f"{found[WORDS, question].result.value:.3f}"
     assert f"| Words | **{value}** | **{value}** | 0.501<br>**{value}** |" in lines
     assert "| Never run | not measured | not measured | 0.1 |" in lines
@@ -218,49 +214,3 @@ def test_the_command_writes_a_page_for_each_paper(tmp_path):
     page = (tmp_path / "out/density.md").read_text()
     assert "62.97<br>not measured" in page
     assert str(tmp_path) not in page
-
-
-def test_every_figure_can_be_asked_and_has_a_name_of_its_own():
-    for paper in PAPERS:
-        tables = {table.title: table for table in paper.tables}
-        for figure in paper.figures:
-            if isinstance(figure, Picture):
-                assert benchmarks.info(figure.benchmark)
-                assert {split_options(metric)[0] for metric in figure.metrics} <= set(available())
-                continue
-            rows = {row.label for row in tables[figure.table].rows}
-            columns = {column.title for column in tables[figure.table].columns}
-            assert set(figure.lines) <= (columns if figure.points else rows)
-            assert set((figure.points or {}).values()) <= rows
-    names = [figure.name for paper in PAPERS for figure in paper.figures]
-    assert len(set(names)) == len(names)
-
-
-def test_figures_are_drawn_from_kept_values_and_missing_ones_named(toy):
-    paper, values, file = toy
-    found = answers(paper.tables, values, resamples=200)
-    kept = Picture("Spread", "spread", "violin", file, (WORDS,))
-    people = Picture("People", "people", "scatter", file, (WORDS, LABELS))
-    absent = Picture("Absent", "absent", "box", file, (LABELS,))
-    rows = Chart("Rows", "rows", "Table 1", ("toy",), {"a": "Words", "b": "Theirs"}, "who")
-    columns = Chart("Columns", "columns", "Wide", ("Words",), axis="ρ")
-    empty = Chart("Empty", "empty", "Table 1", ("toy",), {"b": "Theirs"})
-    (table,) = paper.tables
-    wide = Table("Wide", (Column("toy ρ", table.columns[1].question), Column("toy r")), table.rows)
-    figures = (kept, people, absent, rows, columns, empty)
-    paper = Paper("toy", "Toy", (table, wide), figures=figures)
-
-    drawn = dict(draw(paper, found, values))
-    assert set(drawn) == {"spread", "people", "rows", "columns"}
-    (axes,) = drawn["rows"].axes
-    printed, ours = axes.lines
-    assert list(printed.get_ydata()) == [12.5, -3.25]
-    result = found[WORDS, table.columns[1].question].result
-    assert list(ours.get_ydata()) == [pytest.approx(100 * result.value)]
-    assert [text.get_text() for text in axes.get_xticklabels()] == ["a", "b"]
-    assert [text.get_text() for text in drawn["columns"].axes[0].get_xticklabels()] == ["toy"]
-
-    page = render(paper, found, command="c", values="kept", drawn=drawn)
-    assert "![Spread](figures/spread.png)" in page
-    assert "(figures/absent.png)" not in page
-    assert page.count(f"--metrics '{LABELS}' --benchmarks {file}") == 3
