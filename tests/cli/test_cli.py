@@ -1,22 +1,30 @@
-"""The command as a process: pipes, weight, what it says of itself, and where it puts the modules."""
+"""The command as a process: pipes, imports, options, info, installed modules."""
 
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import dialeval
 import overlap_metric
 from dialeval.cli import build_app
+from dialeval.cli import options as reading
 from dialeval.hub.modules import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, RegisteredMetric, find_plugins
 from resources import PATIENCE
@@ -154,3 +162,93 @@ def test_the_modules_cache_is_evaluate_s_own(changes: dict[str, str], monkeypatc
     its_own: dict[str, object] = {"os": os, "Path": Path}
     exec(source[start:end], its_own)
     assert modules_cache() == its_own["HF_MODULES_CACHE"]
+
+
+OPTIONS = set(inspect.signature(reading.source).parameters) - {"input"}
+
+
+def commands(group: Any, before: str = "") -> Iterator[tuple[str, set[str]]]:
+    """Every command with the names of its parameters."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", {parameter.name for parameter in command.params}
+
+
+READERS = [(name, taken) for name, taken in commands(get_command(build_app())) if "columns" in taken]
+
+
+@pytest.mark.parametrize(("name", "taken"), READERS, ids=[name for name, _ in READERS])
+def test_a_command_has_all_options_of_reading(name: str, taken: set[str]) -> None:
+    wanted = OPTIONS - {"show"} if name == "show" else OPTIONS  # which shows rows in any case
+    assert taken >= wanted
+
+
+def test_the_commands_that_read_rows_are_known() -> None:
+    known = {"score", "llm-score", "score-ray", "rank", "gate", "compare", "tune", "robustness", "plot scores", "show"}
+    assert {name for name, _ in READERS} == known
+
+
+PACKAGE = Path(dialeval.__file__).parent
+ROWS = [{"context": ["Hi!", "Hello, how are you?"], "response": f"Fine, thanks, number {at}!"} for at in range(3)]
+
+
+def files_on_path(call: Callable[[], object], *, after: str = "") -> list[str]:
+    """The files in which a function runs in the second of two calls, in any thread that it starts.
+
+    With `after` only what runs once the function of that name has returned counts.
+    """
+    call()
+    names: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if after and event == "return" and frame.f_code.co_name == after:
+            names.clear()
+        elif event == "call" and frame.f_code.co_name != "<module>":
+            names.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+        threading.setprofile(None)  # type: ignore[arg-type]  # typeshed forgets that None ends it
+    ours = [Path(name) for name in names if Path(name).is_relative_to(PACKAGE)]
+    return sorted(path.relative_to(PACKAGE).as_posix() for path in ours)
+
+
+def of_score(folder: Path, metric: str = "judge", *, after: str = "") -> list[str]:
+    """The files of `dialeval score` with one file of JSON lines: all, or (`after`) those that its rows pass."""
+    rows = folder / "rows.jsonl"
+    rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    app = build_app(["score"])
+    arguments = ["score", "-m", metric, "-i", str(rows), "-o", str(folder / "scores.jsonl"), "--overwrite"]
+
+    def call() -> None:
+        done = CliRunner().invoke(app, arguments)
+        if done.exit_code:
+            raise RuntimeError(done.output)
+
+    return files_on_path(call, after=after)
+
+
+def of_library(name: str = "judge") -> list[str]:
+    """The files of `load(name).score`."""
+    metric = dialeval.load(name)
+    contexts, calls = [row["context"] for row in ROWS], count()
+    return files_on_path(
+        lambda: metric.score(responses=[f"{row['response']} Call {next(calls)}." for row in ROWS], contexts=contexts)
+    )
+
+
+@pytest.mark.slow
+def test_score_of_one_file(tmp_path: Path) -> None:
+    assert len(of_score(tmp_path)) <= 34
+    assert len(of_score(tmp_path, after="load_metrics")) <= 23
+
+
+def test_the_judge_in_python() -> None:
+    assert len(of_library("judge")) <= 12

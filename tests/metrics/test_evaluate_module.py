@@ -1,22 +1,36 @@
-"""The modules under `metrics/` inside `evaluate`: the density script, with a metric without weights behind it."""
+"""The modules of evaluate: what they compute, refuse and show, for every metric."""
 
 from __future__ import annotations
 
+import doctest
+import gzip
+import importlib
+import inspect
+import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+import cmn_networks
 import overlap_metric
+from anything import ANYTHING, JSON
+from dialeval.cli import build_app
 from dialeval.core.exchange import BadRow
 from dialeval.hub.evaluate_module import loaded
 from dialeval.hub.modules import install, module_folders
+from dialeval.registry import metric_class
 from overlap_module import CONTEXTS, PREDICTIONS, RESULT
 from refusals import refused
 from resources import PATIENCE
+from small_checkpoints import small_checkpoint
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,9 +128,9 @@ def test_the_model_is_read_once(evaluate: Any, module: Any, monkeypatch: pytest.
     monkeypatch.setattr(overlap_metric.Overlap, "weight", 1.0, raising=False)
     loaded.cache_clear()
     another = evaluate.load(str(ROOT / "metrics" / "density"))
-    for given in ({}, {}, {"device": "cpu"}):
-        module.compute(predictions=PREDICTIONS, contexts=CONTEXTS, **given)
-        another.compute(predictions=PREDICTIONS, contexts=CONTEXTS, **given)
+    for options in ({}, {}, {"device": "cpu"}):
+        module.compute(predictions=PREDICTIONS, contexts=CONTEXTS, **options)
+        another.compute(predictions=PREDICTIONS, contexts=CONTEXTS, **options)
     assert len(made) == 2
     loaded.cache_clear()
 
@@ -144,3 +158,146 @@ def test_every_module_has_the_same_inputs_and_a_full_folder(evaluate: Any) -> No
             "app.py",
             "requirements.txt",
         }
+
+
+# Not more of each: what breaks, breaks early, and the suite runs them every time.
+MODEST = settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+#: Columns that are good, good but for one cell, or nothing of the kind.
+TEXT = st.text(max_size=20)
+PREDICTION_COLUMNS = st.lists(TEXT, max_size=3) | st.lists(TEXT | ANYTHING, max_size=3) | ANYTHING
+CONTEXT_COLUMNS = st.lists(st.lists(TEXT, max_size=3), max_size=3) | st.lists(ANYTHING, max_size=3) | ANYTHING
+REFERENCE_COLUMNS = st.none() | PREDICTION_COLUMNS | CONTEXT_COLUMNS
+OPTIONS = st.fixed_dictionaries(
+    {}, optional={"empty": st.sampled_from(["score", "error", "?", None]), "level": st.sampled_from(["turn", "x", 1])}
+)
+
+
+@MODEST
+@given(PREDICTION_COLUMNS, CONTEXT_COLUMNS, REFERENCE_COLUMNS, OPTIONS)
+def test_a_module_scores_or_says_what_is_wrong(
+    module: Any, predictions: Any, contexts: Any, references: Any, options: dict[str, Any]
+) -> None:
+    given_rows = {"predictions": predictions, "contexts": contexts, "references": references}
+    problem, result = "", None
+    try:
+        result = module.compute(**given_rows, **options)
+    except ValueError as error:
+        problem = str(error)
+    if result is None:
+        assert problem
+        assert "\n" not in problem
+    else:
+        assert len(result["scores"]) == len(predictions) == len(contexts)
+    # Nothing of what failed, or was scored, is scored again with what comes next.
+    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
+
+
+FIELDS = ["context", "response", "reference", "references", "facts", "system", "id", "dialogue", "\x1b[2J", ""]
+GOOD = st.fixed_dictionaries({"context": st.lists(TEXT, max_size=3), "response": TEXT})
+ODD = st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=5)
+LINES = st.one_of(GOOD, ODD, JSON).map(lambda row: json.dumps(row).encode()) | st.binary(max_size=30)
+FILES = st.lists(LINES, max_size=4).map(b"\n".join)
+FREE = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=8)
+CHOICES = st.dictionaries(
+    st.sampled_from(["--columns", "--context-separator", "--split", "--subset", "--checkpoint", "--device"]),
+    FREE,
+    max_size=1,
+)
+NAMES = st.sampled_from(["rows.jsonl", "rows.csv", "rows.tsv", "rows.jsonl.gz", "rows.parquet"])
+FLAGS = st.sets(st.sampled_from(["--skip-bad", "--empty=score", "--level=dialogue", "--scale=human_percentile"]))
+
+
+@MODEST
+@given(NAMES, FILES, CHOICES, FLAGS)
+@pytest.mark.slow
+def test_the_command_scores_or_says_what_is_wrong(
+    tmp_path_factory: pytest.TempPathFactory, name: str, content: bytes, choices: dict[str, str], flags: set[str]
+) -> None:
+    overlap_metric.register()
+    folder = tmp_path_factory.mktemp("junk")
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    options = [*(f"{option}={value}" for option, value in choices.items()), *flags]
+    command = ["score", "-m", "overlap", "-i", str(folder / name), "-o", str(folder / "scores.jsonl")]
+    result = CliRunner().invoke(build_app(), [*command, *options])
+    assert result.exit_code in (0, 2, 3), result.exception
+    assert (folder / "scores.jsonl").exists() == (result.exit_code != 2)
+    assert not list(folder.glob(".*"))
+    if result.exit_code == 2:
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "option", ["--metric=../../x", "--metric=overlap\x1b[2J", "--checkpoint=a/../b", "--dtype=int1"]
+)
+def test_options_that_lead_nowhere(tmp_path: Path, option: str) -> None:
+    overlap_metric.register()
+    (tmp_path / "rows.jsonl").write_text('{"context": ["a"], "response": "a"}\n')
+    command = ["score", "-m", "overlap", "-i", str(tmp_path / "rows.jsonl"), "-o", str(tmp_path / "out.jsonl"), option]
+    result = CliRunner().invoke(build_app(), command)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert "\x1b" not in result.stderr
+
+
+evaluate = pytest.importorskip("evaluate")
+
+FOLDERS = {folder.name: folder for folder in module_folders()}
+ROWS: dict[str, Any] = {
+    "predictions": cmn_networks.RESPONSES,
+    "contexts": cmn_networks.CONTEXTS,
+    "references": cmn_networks.REFERENCES,
+}
+
+
+@pytest.fixture(autouse=True)
+def _private_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
+    monkeypatch.setattr(evaluate.config, "HF_METRICS_CACHE", tmp_path / "metrics")
+    yield
+    loaded.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["cmn", "deb", "quantidce"])
+def test_module_gives_what_the_metric_gives(name: str, tiny_encoder: Path, tmp_path: Path) -> None:
+    options = {"checkpoint": str(small_checkpoint(name, tiny_encoder, tmp_path / "checkpoint")), "device": "cpu"}
+    module = evaluate.load(str(FOLDERS[name]))
+    result = module.compute(**ROWS, **options)
+    found: Any = metric_class(name)[0]
+    expected = found(**options).score(*ROWS.values())
+    assert result["scores"] == pytest.approx(expected.values.tolist(), abs=1e-4)
+    assert result[name] == pytest.approx(expected.aggregate, abs=1e-4)
+    assert result["signature"] == str(expected.signature)
+    if "references" in found.info.needs:
+        with pytest.raises(BadRow) as refused:
+            module.compute(predictions=ROWS["predictions"], contexts=ROWS["contexts"], **options)
+        assert refused.value.row == 0
+
+
+@pytest.fixture
+def script(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A module's script, imported as `evaluate` imports it; by name, modules load from this checkout."""
+    monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
+    monkeypatch.setattr(evaluate.config, "HF_METRICS_CACHE", tmp_path)
+    load = evaluate.load
+    monkeypatch.setattr(evaluate, "load", lambda name: load(str(FOLDERS[name.removeprefix("dialeval/")])))
+    found = evaluate.loading.evaluation_module_factory(str(FOLDERS[request.param]))
+    return importlib.import_module(found.module_path)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:fewer")
+@pytest.mark.parametrize("script", FOLDERS, indirect=True)
+def test_the_examples_of_a_module_run(script: Any) -> None:
+    module = evaluate.loading.import_main_class(script.__name__)
+    parameters = inspect.signature(dict(inspect.getmembers(module))["_compute"]).parameters.values()
+    assert all(parameter.kind is not parameter.VAR_KEYWORD for parameter in parameters)
+    results = doctest.testmod(script, raise_on_error=True)
+    assert results.failed == 0
+    assert results.attempted > 1

@@ -1,6 +1,10 @@
-"""DENSITY against the specification's vectors (numbered T1…T8 as there) and its limiting cases."""
+"""DENSITY by hand: losses, Gaussians, every scoring rule, the metric and its percentiles."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +12,22 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dialeval
+from dialeval.checkpoints.find import CheckpointError
 from dialeval.papers.density import (
+    Density,
+    DensityNetwork,
     contrastive_loss,
     fit_gaussian,
+    relative_density,
     response_selection_loss,
     selection_ranks,
     squared_mahalanobis,
 )
+from dialeval.papers.learned import quantile_curves
 from dialeval.statistics.moments import Moments
 from refusals import refused
+from small_checkpoints import small_checkpoint
 
 PAIRS_T2 = torch.tensor([[3.0, 0.0], [0.0, 2.0], [3.0, 4.0], [-1.0, 0.0]], dtype=torch.float64)
 POSITIVE_T2 = torch.tensor([True, False, True, False])
@@ -100,3 +111,144 @@ def test_a_direction_of_float32_noise_counts_as_constant() -> None:
     assert np.linalg.eigvalsh(exact)[-1] > 1e12
     assert np.linalg.eigvalsh(coarse)[-1] < 2.0
     assert np.allclose(coarse[1:, 1:], np.linalg.inv(np.cov(points[:, 1:].T, ddof=0)), atol=1e-6)
+
+
+WIDTH = 32
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = small_checkpoint("density", tiny_encoder, tmp_path_factory.mktemp("density") / "plain")
+    network = DensityNetwork.from_pretrained(place, trainable=True)
+    network.set_gaussian(np.linspace(-1, 1, WIDTH), np.diag(np.linspace(0.5, 4, WIDTH)))
+    network.save_pretrained(place)
+    return place
+
+
+def made(folder: Path, **options: Any) -> Density:
+    return Density(folder, device="cpu", **options)
+
+
+def test_a_score_is_minus_the_root_of_the_squared_distance(folder: Path) -> None:
+    rows = np.zeros((3, WIDTH + 1), dtype=np.float32)
+    rows[:, :-1] = np.linspace(-1, 1, WIDTH)
+    rows[1, 0] += 3  # three units off along the first feature, whose precision is one half
+    rows[2, WIDTH - 1] -= 3  # and along the last, whose precision is four
+    rows[:, -1] = (0.25, -7, 9)
+    assert made(folder).values_of(rows) == pytest.approx([0, -np.sqrt(9 / 2), -6], abs=1e-5)
+    assert made(folder, scoring="euclidean").values_of(rows) == pytest.approx([0, -3, -3], abs=1e-5)
+    assert made(folder, scoring="classifier").values_of(rows).tolist() == [0.25, -7, 9]
+
+
+def test_a_dialogue_averages_squares(folder: Path) -> None:
+    values = np.array([-3.0, -4.0])
+    assert made(folder).aggregate_dialogue(values) == pytest.approx(-np.sqrt(12.5))
+    # A logit is no distance: it is averaged as it is.
+    assert made(folder, scoring="classifier").aggregate_dialogue(np.array([-1.0, 3.0])) == 1.0
+
+
+def test_shrinkage_moves_the_covariance_towards_a_sphere_of_the_same_trace() -> None:
+    from dialeval.papers.density import fit_gaussian
+
+    moments = Moments.of(np.array([[0.0, 0], [2, 0], [0, 4], [2, 4]]))  # variances 1 and 4
+    _, precision = fit_gaussian(moments, shrinkage=0.5)
+    assert precision == pytest.approx(np.diag([1 / 1.75, 1 / 3.25]))
+    _, sphere = fit_gaussian(moments, shrinkage=1.0)
+    assert sphere == pytest.approx(np.diag([0.4, 0.4]))
+
+
+RESPONSES = ["i am fine thanks", "fish and chips", "see you next week"]
+CONTEXTS = [["hello there", "how are you"], ["hello"], ["shall we go for a walk"]]
+#: Of the specification's points T5: mean (1, 1.5), precision ((1.1, -0.2), (-0.2, 0.4)).
+HUMAN = fit_gaussian(Moments.of(np.array([[0.0, 0], [2, 0], [0, 2], [2, 4]])))
+
+
+def test_by_hand_in_two_dimensions() -> None:
+    background = (np.zeros(2), np.diag([0.25, 1.0]))
+    points = np.array([[3.0, 0.0], [5.0, 5.0], [1.0, 1.5]])
+    # 9/4 - 6.5, 25/4 + 25 - 16.9, and 1/4 + 9/4 - 0 in the human centre.
+    assert relative_density(points, HUMAN, background) == pytest.approx([-4.25, 14.35, 2.5])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(2, 6))
+def test_with_one_covariance_it_is_the_linear_discriminant(seed: int, width: int) -> None:
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(width, width))
+    precision = root @ root.T + np.eye(width)
+    human, background = rng.normal(size=(2, width))
+    points = rng.normal(size=(20, width))
+    slope = 2 * precision @ (human - background)
+    halfway = (human + background) / 2
+    expected = (points - halfway) @ slope
+    found = relative_density(points, (human, precision), (background, precision))
+    assert found == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_turning_stretching_and_moving_the_space_changes_nothing(seed: int, width: int) -> None:
+    rng = np.random.default_rng(seed)
+    spread = np.linspace(0.5, 2.0, width)
+    human, others = rng.normal(size=(60, width)), rng.normal(size=(50, width)) * spread + 1
+    points = rng.normal(size=(9, width))
+    turned, _ = np.linalg.qr(rng.normal(size=(width, width)))
+    matrix, move = turned * rng.uniform(0.5, 3.0, size=width), rng.normal(size=width)
+
+    def values(change: bool) -> np.ndarray:
+        sets = [rows @ matrix + move if change else rows for rows in (human, others, points)]
+        gaussians = [fit_gaussian(Moments.of(rows)) for rows in sets[:2]]
+        return relative_density(sets[2], gaussians[0], gaussians[1])
+
+    assert values(change=True) == pytest.approx(values(change=False), rel=1e-6, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def folders(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """One checkpoint in two forms: as the paper has it, and with a background that is its rule by default."""
+    root = tmp_path_factory.mktemp("checkpoints")
+    plain = small_checkpoint("density", tiny_encoder, root / "plain")
+    network = DensityNetwork.from_pretrained(plain, trainable=True)
+    rows = Density(plain).encoder.encode(list(exchanges())).rows[:, :-1].astype(np.float64)
+    network.set_gaussian(rows.mean(axis=0), np.eye(rows.shape[1]))
+    network.set_background(rows[0], 2 * np.eye(rows.shape[1]))
+    curves = {**network.config.quantiles, "relative": quantile_curves(np.linspace(-1, 1, 50), np.linspace(-3, 0, 50))}
+    architecture = {**network.config.architecture, "default_scoring": "relative"}
+    network.config = replace(network.config, architecture=architecture, quantiles=curves)
+    network.save_pretrained(root / "both")
+    return plain, root / "both"
+
+
+def exchanges() -> list[dialeval.Exchange]:
+    pairs = zip(CONTEXTS, RESPONSES, strict=True)
+    return [dialeval.Exchange(context=tuple(context), response=response) for context, response in pairs]
+
+
+def test_a_checkpoint_with_a_background_scores_by_it(folders: tuple[Path, Path]) -> None:
+    metric = Density(folders[1])
+    rows = metric.encoder.encode(exchanges()).rows[:, :-1].astype(np.float64)
+    expected = 2 * ((rows - rows[0]) ** 2).sum(axis=1) - ((rows - rows.mean(axis=0)) ** 2).sum(axis=1)
+    scores = metric.score(RESPONSES, CONTEXTS)
+    assert scores.values == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    assert scores.higher_is_better
+    assert scores.signature["scoring"] == "relative"
+
+
+def test_each_rule_has_its_own_percentiles(folders: tuple[Path, Path]) -> None:
+    metric = Density(folders[1])
+    native = metric.score(RESPONSES, CONTEXTS).values
+    shares = metric.score(RESPONSES, CONTEXTS, scale="human_percentile").values
+    assert shares == pytest.approx(np.clip((native + 1) / 2, 0, 1), abs=1e-9)
+
+
+def test_a_checkpoint_of_the_papers_form_loads_and_says_what_it_lacks(folders: tuple[Path, Path]) -> None:
+    assert Density(folders[0]).scoring == "mahalanobis"
+    refused(ValueError, "density-tiny", Density, folders[0], scoring="relative")
+
+
+def test_a_default_that_is_no_rule(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    network = DensityNetwork.from_pretrained(folders[0], trainable=True)
+    network.config = replace(network.config, architecture={"default_scoring": "cosine"})
+    network.save_pretrained(tmp_path / "odd")
+    refused(CheckpointError, "default_scoring", Density, tmp_path / "odd")
+    assert Density(tmp_path / "odd", scoring="euclidean").scoring == "euclidean"
