@@ -1,16 +1,10 @@
-"""Figures in Markdown pages: tables, and the marked blocks that a script replaces."""
+"""Figures in Markdown pages: the marked blocks that a script replaces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from dialeval.io.tables import markdown_table
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table, first column to the left and the others to the right."""
-    return "\n".join(markdown_table(header, rows))
+README = Path(__file__).with_name("README.md")
 
 
 def replace_block(path: Path, name: str, text: str) -> None:

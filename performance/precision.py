@@ -10,18 +10,18 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
 import numpy as np
 from measure import machine
 from numpy.typing import NDArray
-from pages import replace_block, table
+from pages import README, replace_block
 from rich.console import Console
 from scipy.stats import spearmanr
 
 import dialeval
 from dialeval import benchmarks
 from dialeval.core.exchange import Exchange
+from dialeval.io.tables import markdown_table
 
 METRICS = ("judge", "density", "deb", "quantidce", "cmn")
 BENCHMARKS = ("convai2_grade", "dailydialog_grade", "empathetic_grade", "dailydialog_zhao", "persona_usr", "fed_turn")
@@ -71,7 +71,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, help="of each benchmark (default: all)")
     parser.add_argument("--benchmarks", default=",".join(BENCHMARKS), help="names, separated by commas")
-    parser.add_argument("--page", type=Path, default=Path(__file__).with_name("README.md"))
     arguments = parser.parse_args()
     known, console = machine(), Console(stderr=True)
     if known["precisions"] == ["float32"]:
@@ -93,7 +92,7 @@ def main() -> None:
         "mean difference of percentiles",
     )
     text = f"`python performance/precision.py` on {known['processor']}, torch {known['versions']['torch']}.\n\n"
-    replace_block(arguments.page, "figures of precision.py", text + table(header, lines))
+    replace_block(README, "figures of precision.py", text + "\n".join(markdown_table(header, lines)))
 
 
 if __name__ == "__main__":

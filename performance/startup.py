@@ -12,11 +12,12 @@ import resource
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from measure import processor
-from pages import replace_block, table
+from pages import README, replace_block
 from rows import generated
+
+from dialeval.io.tables import markdown_table
 
 _COMMAND = (
     "import sys\nsys.argv = ['dialeval', {words}]\nfrom dialeval.cli import main\ntry: main()\nexcept SystemExit: pass"
@@ -82,11 +83,11 @@ def main() -> None:
     whole = found["load judge, one score"]
     rows = [(name, f"{seconds:.2f}", f"{seconds / whole:.0%}") for name, seconds in found.items()]
     figures = f"`python performance/startup.py --runs {runs}` on {processor()}.\n\n"
-    figures += table(("start", "processor seconds", "share"), rows)
+    figures += "\n".join(markdown_table(("start", "processor seconds", "share"), rows))
     gains = ", ".join(f"{gain_of_own_bert(dtype):.2f} in {dtype}" for dtype in ("float32", "bfloat16"))
     figures += f"\n\nRate of our own BERT over transformers' with the same weights, {ROWS} rows: {gains}."
     print(figures)
-    replace_block(Path(__file__).with_name("README.md"), "figures of startup.py", figures)
+    replace_block(README, "figures of startup.py", figures)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from contenders import ALTERNATIVES, CONTENDERS, METRICS, RIVALS
-from pages import replace_block, table
+from pages import README, replace_block
 from rich.console import Console
+
+from dialeval.io.tables import markdown_table
 
 HERE = Path(__file__).parent
 #: Everything on the CPU and nothing fetched, whatever machine this is.
@@ -70,7 +72,9 @@ def figures(measured: Mapping[str, Mapping[str, float]], rows: int) -> str:
                 ratios.append(f"**{times:.2f}** × {CONTENDERS[rival].title}")
         rate = f"{rows / found['seconds']:.1f}"
         lines.append((contender.title, str(contender.passes), rate, f"{found['peak_mb']:.0f}", "; ".join(ratios)))
-    return table(("what", "passes per row", "rows/s", "peak MB", "encoder passes per second"), lines)
+    return "\n".join(
+        markdown_table(("what", "passes per row", "rows/s", "peak MB", "encoder passes per second"), lines)
+    )
 
 
 def main() -> None:
@@ -78,7 +82,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1000, help="default: %(default)s")
     parser.add_argument("--instructions", choices=INSTRUCTIONS, default="all", help="default: %(default)s")
-    parser.add_argument("--page", type=Path, default=HERE / "README.md")
     arguments = parser.parse_args()
     if arguments.rows < 20:
         parser.error(f"--rows is {arguments.rows}; below 20 nothing but start-up would be measured")
@@ -105,7 +108,7 @@ def main() -> None:
     )
     for name, reason in missing.items():
         text += f"\n\nNot measured: {CONTENDERS[name].title}: {reason}"
-    replace_block(arguments.page, f"figures of suite.py, {arguments.instructions}", text)
+    replace_block(README, f"figures of suite.py, {arguments.instructions}", text)
     console.print(text, markup=False)
 
 

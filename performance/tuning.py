@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from measure import machine
-from pages import replace_block, table
+from pages import replace_block
 from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "training"))
 import dialeval
 from corpora.ratings import Rated, overlapping_ratings, read_ratings
 from dialeval.core.scores import Scores
+from dialeval.io.tables import markdown_table
 from dialeval.tuning import crossing
 from dialeval.tuning.opinions import Ratings, read_opinions
 
@@ -157,7 +158,9 @@ def page(outcome: dict[str, Any]) -> str:
         ))  # fmt: skip
     header = ("ratings of", "rows", "s", "before", "after", "gain", "unseen: before", "after", "in their interval")
     threads, processor = outcome["machine"]["threads"], outcome["machine"]["processor"]
-    return f"`{outcome['command']}` with {threads} thread(s) of {processor}:\n\n{table(header, lines)}"
+    return f"`{outcome['command']}` with {threads} thread(s) of {processor}:\n\n" + "\n".join(
+        markdown_table(header, lines)
+    )
 
 
 def main() -> None:
@@ -169,14 +172,13 @@ def main() -> None:
     parser.add_argument("--rows", default="100,300,1000", help="sizes, separated by commas (default: %(default)s)")
     parser.add_argument("--pairs", action=argparse.BooleanOptionalAction, default=True, help="A/B preferences, too")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--page", type=Path, default=PAGE, help="the page whose table is replaced")
     arguments = parser.parse_args()
     given = [word if word != str(arguments.ratings) else "RATINGS" for word in sys.argv[1:]]
     outcome: dict[str, Any] = {"command": " ".join(["python performance/tuning.py", *given]), "machine": machine()}
     outcome["runs"] = []
     for run in runs(arguments):
         outcome["runs"].append(run)
-        replace_block(arguments.page, "figures of tuning.py", page(outcome))
+        replace_block(PAGE, "figures of tuning.py", page(outcome))
         Console(stderr=True).print({name: value for name, value in run.items() if name != "tuned"})
 
 
