@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dialeval.core.specs import did_you_mean
 from reproduce.papers import cmn, dailydialogpp, density, fbd_prd, quantidce
 from reproduce.papers.tables import Paper, Table
 
@@ -37,7 +37,5 @@ def chosen_papers(names: Sequence[str]) -> list[Paper]:
     known = {paper.name: paper for paper in PAPERS}
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
-            raise ValueError(f"there is no paper {name!r}{hint}")
+            raise ValueError(f"there is no paper {name!r}; {did_you_mean(name, known)}")
     return [known[name] for name in names] or list(PAPERS)

@@ -15,7 +15,7 @@ from dialeval.agreement.measure import measure
 from dialeval.agreement.prepare import PreparedBenchmark, ScoredMetric
 from dialeval.agreement.record import result_of
 from dialeval.agreement.results import PRECISE, Filtering, Half, Overall, Panel, Result
-from dialeval.agreement.sections import TITLES, Section, number
+from dialeval.agreement.sections import TITLES, Section, between
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.benchmarks.benchmark import OWN_FILE
@@ -97,10 +97,7 @@ def halves_lines(halves: Iterable[Half], section: Section) -> Sequence[str]:
 
 
 def _number(half: Half) -> str:
-    if half.value is None:
-        return number(math.nan)
-    interval = "" if half.low is None or half.high is None else f" [{number(half.low)}, {number(half.high)}]"
-    return f"{number(half.value)}{interval}"
+    return between(*(math.nan if value is None else value for value in (half.value, half.low, half.high)))
 
 
 # One metric against every other on the mean over benchmarks: which agrees best altogether, and could that be chance?

@@ -233,7 +233,7 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         about = {
             "command": self.command,
-            "settings": plain(self.settings.as_dict()),
+            "settings": plain(dataclasses.asdict(self.settings)),
             "versions": versions(),
             "skipped": [dataclasses.asdict(row) for row in self.skipped],
         }

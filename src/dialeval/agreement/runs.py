@@ -75,23 +75,17 @@ def run(
     )
 
 
+@dataclasses.dataclass
 class _Run:
-    def __init__(
-        self,
-        sources: Sequence[ValueSource],
-        settings: Settings,
-        values: Path | None,
-        mirror: str | os.PathLike[str] | None,
-        validation: str | os.PathLike[str] | Benchmark,
-        reporter: Reporter,
-    ) -> None:
-        self.sources = sources
-        self.settings = settings
-        self.values = values
-        self.mirror = mirror
-        self.validation = validation
-        self.reporter = reporter
-        self.report = Report(settings)
+    sources: Sequence[ValueSource]
+    settings: Settings
+    values: Path | None
+    mirror: str | os.PathLike[str] | None
+    validation: str | os.PathLike[str] | Benchmark
+    reporter: Reporter
+
+    def __post_init__(self) -> None:
+        self.report = Report(self.settings)
         self._validation: list[PreparedBenchmark | None] = []
         self._validated: dict[str, ScoredMetric | None] = {}
         self._elsewhere: set[str] = set()

@@ -131,11 +131,16 @@ def number(value: float) -> str:
     return f"{value:.3f}" if math.isfinite(value) else "–"
 
 
+def between(value: float, low: float, high: float) -> str:
+    """A value with its interval, where both are known."""
+    if not math.isfinite(value) or not math.isfinite(low):
+        return number(value)
+    return f"{number(value)} [{number(low)}, {number(high)}]"
+
+
 def with_interval(result: Result) -> str:
-    """A value with its interval."""
-    if not math.isfinite(result.value) or not math.isfinite(result.low):
-        return number(result.value)
-    return f"{number(result.value)} [{number(result.low)}, {number(result.high)}]"
+    """A result with its interval."""
+    return between(result.value, result.low, result.high)
 
 
 def p_value(p: float) -> str:

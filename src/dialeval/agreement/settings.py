@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -76,10 +75,6 @@ class Settings:
         """How many resamples a statistic gets."""
         slow = statistic in ("kendall", "auc")
         return min(self.slow_resamples, self.resamples) if slow else self.resamples
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values for a file."""
-        return dataclasses.asdict(self)
 
 
 def as_threshold(text: str) -> float | Literal["auto", "search"]:

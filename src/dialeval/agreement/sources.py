@@ -12,7 +12,6 @@ it), `lower_is_better=true` and `range=0:1`, for files and functions, which cann
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +21,7 @@ from typing import Any
 
 from dialeval.core.exchange import a_kind
 from dialeval.core.scores import Scores, aspect_column, explaining_columns
-from dialeval.core.specs import ANY_RANGE, OWN, Declared, declared_in, split_options
+from dialeval.core.specs import ANY_RANGE, OWN, Declared, declared_in, did_you_mean, split_options
 from dialeval.readers.score_files import ScoreTable, read_scores, scores_in
 from dialeval.registry import load
 from dialeval.registry.functions import FunctionMetric, Judge, imported
@@ -195,9 +194,8 @@ def _of_file(target: str, options: Mapping[str, Any]) -> list[ValueSource]:
     path, mark, column = target.rpartition("#") if "#" in target and not Path(target).exists() else (target, "", "")
     table = read_scores(path)
     if mark and column not in table.columns:
-        close = difflib.get_close_matches(column, table.columns, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(table.columns)}"
-        raise ValueError(f"{path} has no column {column!r}{hint}")
+        hint = did_you_mean(column, table.columns, f"it has {', '.join(table.columns)}")
+        raise ValueError(f"{path} has no column {column!r}; {hint}")
     return _of_table(table, [column] if mark else [], declared, declares_direction="lower_is_better" in options)
 
 

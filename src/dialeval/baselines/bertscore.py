@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dialeval.baselines.models import count_longer, locate, quiet_loading, readable_tokens, weights_identity
+from dialeval.baselines.models import count_longer, quiet_loading, readable_tokens, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
-from dialeval.checkpoints.find import BASE_ENCODER
+from dialeval.checkpoints.find import BASE_ENCODER, find_encoder
 from dialeval.core.exchange import Exchange, is_blank
 from dialeval.encoders.batching import choose_device
 
@@ -55,7 +55,7 @@ class BertScore(ReferenceMetric):
 
         self.model = model
         self.part: Part = part
-        self._located = locate(model, revision)
+        self._located = find_encoder(model, revision=revision)
         config = AutoConfig.from_pretrained(self._located.folder, local_files_only=True)
         depth = int(config.num_hidden_layers)
         self.layer = int(model2layers.get(model, depth) if layer is None else layer)

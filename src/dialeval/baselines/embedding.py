@@ -16,10 +16,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.baselines.models import locate, quiet_loading, weights_identity
+from dialeval.baselines.models import quiet_loading, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values
 from dialeval.baselines.words import split_words
-from dialeval.checkpoints.find import BASE_ENCODER, file_sha256
+from dialeval.checkpoints.find import BASE_ENCODER, file_sha256, find_encoder
 
 
 class EmbeddingMetric(ReferenceMetric):
@@ -39,11 +39,7 @@ class EmbeddingMetric(ReferenceMetric):
         super().__init__(aggregation)
         if vectors is not None and model is not None:
             raise ValueError("both vectors and model are given; word vectors come from one of them")
-        self._vectors: WordVectors
-        if vectors is not None:
-            self._vectors = FileVectors(vectors)
-        else:
-            self._vectors = EncoderVectors(model) if model is not None else EncoderVectors()
+        self._vectors: WordVectors = EncoderVectors(model or BASE_ENCODER) if vectors is None else FileVectors(vectors)
 
     @abstractmethod
     def similarity(self, candidate: Vector, reference: Vector) -> float:
@@ -224,11 +220,11 @@ class FileVectors(WordVectors):
 class EncoderVectors(WordVectors):
     """The input embeddings of an encoder: a word is the mean of its word pieces, so nearly all are known."""
 
-    def __init__(self, model: str = BASE_ENCODER, revision: str | None = None) -> None:
+    def __init__(self, model: str) -> None:
         super().__init__()
         from transformers import AutoModel, AutoTokenizer
 
-        located = locate(model, revision)
+        located = find_encoder(model)
         self._tokenizer: Any = AutoTokenizer.from_pretrained(located.folder, local_files_only=True)
         with quiet_loading():
             encoder = AutoModel.from_pretrained(located.folder, local_files_only=True, use_safetensors=True)

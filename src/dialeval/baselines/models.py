@@ -15,11 +15,6 @@ from dialeval.encoders.base import longest_input
 from dialeval.io.files import first_line
 
 
-def locate(model: str, revision: str | None = None) -> Located:
-    """The folder of a model: a path, the Hugging Face cache, the offline package, then the Hub."""
-    return find_encoder(model, revision=revision)
-
-
 def weights_identity(model: str, located: Located) -> str:
     """`name@commit`, or `name@digest` for a folder, so that a signature tells one set of weights from another."""
     if (listed := base_encoders().get(model)) is not None:
@@ -42,7 +37,7 @@ def load_language_model(kind: str, model: str | None, revision: str | None, *, n
             f"{needed_by} needs a language model and none comes with this package; "
             f"pass model= a folder or a name on the Hub, for example model={example!r}"
         )
-    located = locate(model, revision)
+    located = find_encoder(model, revision=revision)
     try:
         with quiet_loading():
             loaded, report = getattr(transformers, kind).from_pretrained(

@@ -227,9 +227,6 @@ class RougeL(ReferenceMetric):
         "Lin 2004, ROUGE: A Package for Automatic Evaluation of Summaries",
     )
 
-    def __init__(self, *, aggregation: Aggregation | None = None) -> None:
-        super().__init__(aggregation)
-
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
         """F-measure of the best precision and the best recall among the references given."""
         scorer = RougeScorer([self.info.name])

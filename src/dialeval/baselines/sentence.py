@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dialeval.baselines.models import count_longer, locate, quiet_loading, weights_identity
+from dialeval.baselines.models import count_longer, quiet_loading, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values, library_version, require_library
-from dialeval.checkpoints.find import BASE_ENCODER
+from dialeval.checkpoints.find import BASE_ENCODER, find_encoder
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.batching import choose_device
 
@@ -48,7 +48,7 @@ class SentenceCosine(ReferenceMetric):
         self.model = model
         self.pooling = pooling
         self.batch_size = batch_size
-        self._located = locate(model, revision)
+        self._located = find_encoder(model, revision=revision)
         with quiet_loading():
             self._encoder = self._load(str(choose_device(device)))
 

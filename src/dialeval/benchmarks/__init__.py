@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from dialeval.benchmarks.benchmark import (
 from dialeval.benchmarks.catalogue import definitions
 from dialeval.benchmarks.fetch import FetchError, Unreachable, fetch_files
 from dialeval.benchmarks.rowfile import SUFFIXES, BadFile, read_file
+from dialeval.core.specs import did_you_mean
 
 __all__ = [
     "SUFFIXES",
@@ -91,9 +91,8 @@ def load(
 def _definitions(name: str) -> tuple[Definition, ...]:
     known = definitions()
     if name not in known:
-        close = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}, or pass a .jsonl file"
-        raise ValueError(f"there is no benchmark {name!r}{hint}")
+        hint = did_you_mean(name, known, f"there are {', '.join(known)}, or pass a .jsonl file")
+        raise ValueError(f"there is no benchmark {name!r}; {hint}")
     return known[name]
 
 

@@ -133,13 +133,13 @@ def current_versions() -> dict[str, str]:
     }
 
 
-def encoder_source(encoder_id: str, tuning: Tuning, revision: str | None = None) -> EncoderSource:
+def encoder_source(encoder_id: str, tuning: Tuning) -> EncoderSource:
     """Pin a base encoder by the digest of the weights that are at hand."""
-    located = find_encoder(encoder_id, revision=revision)
+    located = find_encoder(encoder_id)
     weights = located.folder / "model.safetensors"
     return EncoderSource(
         id=encoder_id,
-        revision=revision or located.revision,
+        revision=located.revision,
         sha256=file_sha256(weights) if weights.is_file() else None,
         tuning=tuning,
     )

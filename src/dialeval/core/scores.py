@@ -225,9 +225,9 @@ def aspect_column(metric: str, aspect: str) -> str:
     return f"{metric}.{aspect}"
 
 
-def weakest_aspects(aspects: Mapping[str, float], count: int = 2) -> str:
-    """The lowest aspects of a row in words."""
-    lowest = sorted((pair for pair in aspects.items() if pair[1] == pair[1]), key=lambda pair: pair[1])[:count]
+def weakest_aspects(aspects: Mapping[str, float]) -> str:
+    """The two lowest aspects of a row in words."""
+    lowest = sorted((pair for pair in aspects.items() if pair[1] == pair[1]), key=lambda pair: pair[1])[:2]
     return ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in lowest)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -17,6 +18,12 @@ ANY_RANGE = (-math.inf, math.inf)
 LARGEST = 1e100
 _CONDITION = re.compile(r"\A\s*([\w.:-]+?)\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
 _PLAIN = re.compile(r"true|false|null|-?(0|[1-9]\d*)(\.\d+)?")
+
+
+def did_you_mean(name: object, known: Collection[str], otherwise: str = "") -> str:
+    """The known name that is nearest to a wrong one; where none is near, all of them, or what is said instead."""
+    close = difflib.get_close_matches(str(name)[:100], known, n=1)
+    return f"did you mean {close[0]!r}?" if close else otherwise or f"there are {', '.join(known)}"
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers
+from dialeval.core.specs import did_you_mean
 from dialeval.hub.modules import module_folders
 from dialeval.io.files import first_line, hub_errors, inside
 from dialeval.version import __version__
@@ -67,8 +67,8 @@ def find_folders(names: Sequence[str]) -> list[Path]:
         elif name in known or Path(name).expanduser().is_dir():
             folders.append(known.get(name, Path(name).expanduser()))
         else:
-            close = difflib.get_close_matches(name, [*KINDS, *known], n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join([*KINDS, *known])}, and folders"
+            names = [*KINDS, *known]
+            hint = did_you_mean(name, names, f"there are {', '.join(names)}, and folders")
             raise PublishError(f"there is no {name!r} to publish; {hint}")
     return sorted(dict.fromkeys(folders), key=lambda folder: not (folder / "config.json").is_file())
 

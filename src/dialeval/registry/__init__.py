@@ -19,7 +19,7 @@ from typing import Any, overload
 
 from dialeval.checkpoints.find import embedded_checkpoints
 from dialeval.core.exchange import a_kind
-from dialeval.core.specs import Declared, declared_in, split_options
+from dialeval.core.specs import Declared, declared_in, did_you_mean, split_options
 from dialeval.io.files import read_yaml
 from dialeval.registry.functions import metric_class_of
 from dialeval.registry.metric import Metric, Scale
@@ -147,9 +147,7 @@ def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
     if name not in REGISTRY:
         find_plugins()
     if name not in REGISTRY:
-        close = difflib.get_close_matches(str(name), REGISTRY, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(REGISTRY)}"
-        raise ValueError(f"there is no metric {name!r}{hint}")
+        raise ValueError(f"there is no metric {name!r}; {did_you_mean(name, REGISTRY)}")
     entry = REGISTRY[name]
     if entry.declared is not None:
         return metric_class_of(entry.target, entry.declared), entry.options

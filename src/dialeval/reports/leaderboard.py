@@ -11,6 +11,7 @@ from dialeval.agreement.sections import (
     TITLES,
     LeaderboardRow,
     Section,
+    between,
     number,
     overview,
     p_value,
@@ -231,8 +232,7 @@ def further_cell(result: Result | None, field: str) -> str:
     """A value with its interval."""
     if result is None:
         return ""
-    value, low, high = (float(getattr(result, f"{field}{end}")) for end in ("", "_low", "_high"))
-    return f"{number(value)} [{number(low)}, {number(high)}]" if math.isfinite(low) else number(value)
+    return between(*(float(getattr(result, f"{field}{end}")) for end in ("", "_low", "_high")))
 
 
 def who_spoke(section: Section) -> str:

@@ -6,7 +6,6 @@ beside it. Two attacks need other replies and look at a `Pool` of them, in whate
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 import unicodedata
@@ -17,6 +16,7 @@ from random import Random
 from typing import Any
 
 from dialeval.core.exchange import Exchange
+from dialeval.core.specs import did_you_mean
 
 #: Own sentences; they fit nearly everywhere and say nothing.
 GENERIC_REPLIES = (
@@ -140,9 +140,8 @@ def missing_resource(name: str) -> str | None:
 
 def _named(name: str) -> Attack:
     if name not in ATTACKS:
-        close = difflib.get_close_matches(name, ATTACKS, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(ATTACKS)}, or all"
-        raise ValueError(f"there is no attack {name!r}{hint}")
+        hint = did_you_mean(name, ATTACKS, f"there are {', '.join(ATTACKS)}, or all")
+        raise ValueError(f"there is no attack {name!r}; {hint}")
     return ATTACKS[name]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dialeval.agreement.results import marked, versions
-from dialeval.agreement.sections import number
+from dialeval.agreement.sections import between, number
 from dialeval.io.files import plain, write_atomically
 from dialeval.io.tables import Block, Code, Heading, Items, Table, to_markdown
 from dialeval.reports.plots.figures import SOFT, new_figure, save
@@ -100,7 +100,8 @@ def _overview(verdicts: Sequence[AttackOutcome]) -> Table:
         cells = ["" if verdict is None else _interval(verdict.share) for verdict in of_attack]
         rows.append([f"{attack} ○" if is_control else attack, *cells])
     trained = {verdict.metric for verdict in verdicts if verdict.contaminated}
-    return _table(["attack", *(marked(metric, metric in trained) for metric in metrics)], rows)
+    header = ["attack", *(marked(metric, metric in trained) for metric in metrics)]
+    return Table(header, rows, left=range(len(header)))
 
 
 def _details(verdicts: Sequence[AttackOutcome]) -> Table:
@@ -119,15 +120,11 @@ def _details(verdicts: Sequence[AttackOutcome]) -> Table:
             number(verdict.mean_attacked),
         ]
         rows.append(row + ([_interval(verdict.steered), _interval(verdict.by_chance)] if steers else []))
-    return _table(header, rows)
-
-
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     return Table(header, rows, left=range(len(header)))
 
 
 def _interval(share: Share) -> str:
-    return f"{number(share.value)} [{number(share.low)}, {number(share.high)}]" if share.value >= 0 else "–"
+    return between(share.value, share.low, share.high)
 
 
 def _flattened(name: str, share: Mapping[str, float]) -> dict[str, float]:

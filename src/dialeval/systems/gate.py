@@ -33,7 +33,7 @@ from dialeval.readers.pairing import (
 )
 from dialeval.registry.metric import Level, Metric, Scale
 from dialeval.statistics.bootstrap import bootstrap, check_asked, mean_of
-from dialeval.statistics.paired_tests import holm, paired_mean_test, unpaired_mean_test
+from dialeval.statistics.paired_tests import holm
 from dialeval.systems.gate_outcome import (
     MIN_CONTEXTS,
     AspectChange,
@@ -43,7 +43,7 @@ from dialeval.systems.gate_outcome import (
     Verdict,
     WorseRow,
 )
-from dialeval.systems.ranking import loaded, score_items
+from dialeval.systems.ranking import known_values, loaded, p_of_means, score_items
 from dialeval.systems.ranking_outcome import POWER, SHOWN_FROM
 
 #: Rows that a report lists.
@@ -263,12 +263,8 @@ class _Sides:
 
     def known(self, name: str) -> tuple[Vector, Vector, NDArray[np.intp] | None]:
         """Values of either side, of pairs where both have one, and which pairs share a context."""
-        x, y = np.asarray(self.new[name], dtype=np.float64), np.asarray(self.old[name], dtype=np.float64)
-        if self.pairs is None:
-            return x[np.isfinite(x)], y[np.isfinite(y)], None
-        x, y = x[self.pairs.first], y[self.pairs.second]
-        there = np.isfinite(x) & np.isfinite(y)
-        return x[there], y[there], np.unique(self.pairs.groups[there], return_inverse=True)[1].astype(np.intp)
+        x, y = (np.asarray(side[name], dtype=np.float64) for side in (self.new, self.old))
+        return known_values(x, y, self.pairs)
 
     def gain(self, name: str) -> float:
         x, y, groups = self.known(name)
@@ -290,10 +286,7 @@ class _Sides:
 
     def p(self, name: str) -> float:
         """Of a two-sided permutation test."""
-        x, y, groups = self.known(name)
-        options = {"resamples": self.resamples, "seed": self.seed}
-        test = unpaired_mean_test(x, y, **options) if groups is None else paired_mean_test(x, y, groups, **options)
-        return test.p if np.isfinite(test.p) else 1.0
+        return p_of_means(*self.known(name), self.resamples, self.seed)
 
 
 def _count(x: Vector, y: Vector, groups: NDArray[np.intp] | None) -> int:

@@ -220,9 +220,9 @@ def with_aspects(
         best = max(known, key=lambda name: turned * means[name][aspect], default="")
         for (a, b), paired in pairs.items():
             if best in (a, b) and a in known and b in known:
-                x, y, groups = _known(columns[a], columns[b], paired)
+                x, y, groups = known_values(columns[a], columns[b], paired)
                 if len(x) and len(y) and abs(x.mean() - y.mean()) >= SHOWN_FROM:
-                    tested.append((b if best == a else a, aspect, _test(x, y, groups, resamples, seed)))
+                    tested.append((b if best == a else a, aspect, p_of_means(x, y, groups, resamples, seed)))
     adjusted = holm([p for *_, p in tested]) if tested else ()
     lower = [(name, aspect) for (name, aspect, _), p in zip(tested, adjusted, strict=True) if p < 1 - confidence]
     return [
@@ -298,13 +298,13 @@ def _pair_tests(
     turned = 1.0 if metric.info.higher_is_better else -1.0
     tests = []
     for (a, b), paired in pairs.items():
-        x, y, groups = _known(values[a], values[b], paired)
+        x, y, groups = known_values(values[a], values[b], paired)
         n_rows = min(len(x), len(y))
         if not n_rows:
             raise ValueError(f"{metric.info.name} has no value for any pair of rows of {a} and {b}")
         gap = turned * float(x.mean() - y.mean() if groups is None else (x - y).mean())
         first, second = (a, b) if gap >= 0 else (b, a)
-        p = _test(x, y, groups, resamples, seed)
+        p = p_of_means(x, y, groups, resamples, seed)
         n_groups = n_rows if groups is None else int(groups.max()) + 1
         seen = _smallest_seen(x, y, groups, (1 - confidence) / len(pairs))
         tests.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups, seen))
@@ -312,7 +312,7 @@ def _pair_tests(
     return [replace(test, p_adjusted=float(p)) for test, p in zip(tests, adjusted, strict=True)]
 
 
-def _known(x: Vector, y: Vector, paired: Pairs | None) -> tuple[Vector, Vector, NDArray[np.intp] | None]:
+def known_values(x: Vector, y: Vector, paired: Pairs | None) -> tuple[Vector, Vector, NDArray[np.intp] | None]:
     """The values of both systems, of pairs where both have one, and which pairs share a context."""
     if paired is None:
         return x[np.isfinite(x)], y[np.isfinite(y)], None
@@ -320,7 +320,8 @@ def _known(x: Vector, y: Vector, paired: Pairs | None) -> tuple[Vector, Vector, 
     return x[paired.first], y[paired.second], paired.groups
 
 
-def _test(x: Vector, y: Vector, groups: NDArray[np.intp] | None, resamples: int, seed: int) -> float:
+def p_of_means(x: Vector, y: Vector, groups: NDArray[np.intp] | None, resamples: int, seed: int) -> float:
+    """The p-value of a permutation test; 1 where nothing varies."""
     if groups is None:
         p = unpaired_mean_test(x, y, resamples=resamples, seed=seed).p
     else:

@@ -20,7 +20,6 @@ from dialeval.reports.plots.figures import INK, MARK, new_figure, new_grid, save
 from dialeval.statistics.correlation import Floats, pearson, spearman
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: Standard deviation of the jitter of human scores in scatter plots; their few distinct values would hide each other.
@@ -91,52 +90,23 @@ def _unit(x: Floats) -> Floats:
     return np.asarray((x - x.min()) / spread) if spread > 0 else np.full(len(x), 0.5)
 
 
-def distributions(
-    columns: Mapping[str, ArrayLike],
-    labels: Sequence[str],
-    *,
-    kind: str = "violin",
-    title: str = "",
-) -> Figure:
-    """Each metric's scores by what kind of reply, or whose reply, they judge; a box, violin or histogram each."""
+def distributions(columns: Mapping[str, ArrayLike], labels: Sequence[str], *, title: str = "") -> Figure:
+    """Each metric's scores by what kind of reply, or whose reply, they judge; a violin each."""
     owners = np.array([str(label) for label in labels], dtype=object)
     names = list(dict.fromkeys(owners.tolist()))
-    figure, panels = new_grid(len(columns), 3.6, 2.0 + 0.18 * len(names) if kind != "histogram" else 2.8)
+    figure, panels = new_grid(len(columns), 3.6, 2.0 + 0.18 * len(names))
     for (metric, values), axes in zip(columns.items(), panels, strict=True):
         column = np.asarray(values, dtype=np.float64)
         parts = [column[(owners == name) & np.isfinite(column)] for name in names]
-        if kind == "histogram":
-            _draw_histogram(axes, names, parts)
-        else:
-            _draw_shapes(axes, kind, parts)
-            first = axes.get_subplotspec().is_first_col()
-            axes.set_yticks(range(len(names), 0, -1), labels=names if first else [], fontsize="x-small")
+        if filled := {len(parts) - number: part for number, part in enumerate(parts) if len(part)}:
+            shapes = {"orientation": "horizontal", "showmedians": True, "widths": 0.8}
+            axes.violinplot(list(filled.values()), positions=list(filled), **shapes)
+            axes.set_ylim(0.3, len(parts) + 0.7)
+        first = axes.get_subplotspec().is_first_col()
+        axes.set_yticks(range(len(names), 0, -1), labels=names if first else [], fontsize="x-small")
         axes.set_title(f"{metric} (n {sum(map(len, parts))})", fontsize="small")
     figure.suptitle(title, fontsize="medium")
     return figure
-
-
-def _draw_shapes(axes: Axes, kind: str, parts: Sequence[Floats]) -> None:
-    filled = [(len(parts) - number, part) for number, part in enumerate(parts) if len(part)]
-    if not filled:
-        return
-    positions, shown = zip(*filled, strict=True)
-    if kind == "violin":
-        axes.violinplot(shown, positions=positions, orientation="horizontal", showmedians=True, widths=0.8)
-    else:
-        axes.boxplot(shown, positions=positions, orientation="horizontal", sym=".", widths=0.6)
-    axes.set_ylim(0.3, len(parts) + 0.7)
-
-
-def _draw_histogram(axes: Axes, names: Sequence[str], parts: Sequence[Floats]) -> None:
-    filled = [part for part in parts if len(part)]
-    if not filled:
-        return
-    edges = np.histogram_bin_edges(np.concatenate(filled), bins=40).tolist()
-    for name, part in zip(names, parts, strict=True):
-        if len(part):
-            axes.hist(part, bins=edges, density=True, alpha=0.5, label=f"{name} (n {len(part)})")
-    axes.legend(frameon=False, fontsize="x-small")
 
 
 #: With more systems than this, violins per system are a thicket.
