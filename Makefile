@@ -16,8 +16,8 @@ FUZZ ?= 20000
 # What `make results` measures again, each by the command in its run.json.
 MEASURED ?= results $(addprefix results/,judge/without_facts judge/dstc9 dailydialogpp cmn robustness robustness/adversarial_khalid)
 CALIBRATED := 'judge,density,density?scoring=classifier&name=density_classifier,deb,quantidce'
-DISTANCES := -b $(subst $() ,$(COMMA),$(patsubst %,fbd_%@as_released,personam dailyh convai2 empathetic dailyz personaz)) \
-	--curves fbd_dailyz@as_released --conicity dailydialogpp_test
+SETS := fbd_personam@as_released,fbd_dailyh@as_released,fbd_convai2@as_released,fbd_empathetic@as_released,fbd_dailyz@as_released,fbd_personaz@as_released
+DISTANCES := -b $(SETS) --curves fbd_dailyz@as_released --conicity dailydialogpp_test
 DIALOGUES := dailydialog:test,convai2:validation,empathetic_dialogues:test,topical_chat:test
 INSTALL_CHROMIUM := echo "== dialeval: installing Chromium for the browser tests"; \
 	(apt-get -o Acquire::http::Timeout=20 update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 \

@@ -135,7 +135,8 @@ def cones(replies: Sequence[tuple[Exchange, str]], features: NDArray[np.float32]
 def cones_before_and_after(corpus: str, mirror: str | None = None, *, contexts: int = 200) -> dict[str, Any]:
     """By the features of the encoder before any training, and by those that DEB's head reads."""
     replies = replies_by_context(corpus, mirror, contexts=contexts)
-    exchanges, deb = [one for one, _ in replies], load("deb")
+    exchanges = [one for one, _ in replies]
+    deb: Any = load("deb")
     after = deb.encoder.encode(exchanges, progress=True).rows[:, : -len(("valid", "other"))]
     before = FrozenFeatures.shared(None).of(exchanges, progress=True).rows
     return {"before": cones(replies, before), "after": cones(replies, after), "checkpoint": str(deb.signature())}

@@ -36,9 +36,6 @@ def talk(count: int = 30, turns: int = 4) -> list[CorpusDialogue]:
     ]
 
 
-# --- reading ---------------------------------------------------------------------------------------
-
-
 def test_a_corpus_is_read_as_it_stands(tmp_path: Path) -> None:
     rows = [
         {"id": "a", "utterances": ["one", "two", "three"]},
@@ -135,9 +132,6 @@ def test_listed_ids_are_those_of_every_section_but_trained_on_twice(tmp_path: Pa
     assert overlapping_ids(plain) == overlapping_ids(zipped) == frozenset({"a", "b", "c", "d", "e", "p2", "p3", "p4"})
 
 
-# --- candidates ------------------------------------------------------------------------------------
-
-
 def test_every_prefix_of_every_dialogue_is_a_context() -> None:
     one = CandidateSet(talk(6), NegativeCounts(random=2), seed=3)
     assert len(one) == 6 * 3
@@ -194,9 +188,6 @@ def test_an_epoch_shows_each_context_once_and_the_next_ones_other_negatives() ->
     assert [drawn(batch) for batch in first] != [drawn(batch) for batch in second]
     kept = list(islice(mixed_batches([Numbers(8)], [1], batch_contexts=4, seed=0, resample=False), 6))
     assert {one.responses[0] for batch in kept for one in batch} == {"0"}
-
-
-# --- negatives -------------------------------------------------------------------------------------
 
 
 def test_every_kind_of_negative_is_what_its_name_says() -> None:
@@ -274,12 +265,6 @@ def shuffles() -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-# --- groups ----------------------------------------------------------------------------------------
-
-
-# --- mining ----------------------------------------------------------------------------------------
-
-
 def salty(count: int) -> list[Group]:
     """Groups whose replies all speak of salt, each with a word of its own."""
     return [
@@ -343,9 +328,6 @@ def groups(count: int = 20) -> list[Group]:
     ]
 
 
-# --- reading ---------------------------------------------------------------------------------------
-
-
 def test_reads_kinds_and_drops_contradictions(tmp_path: Path) -> None:
     row = {
         "id": "a",
@@ -393,15 +375,9 @@ def test_contexts_of_the_same_dialogue_are_found(tmp_path: Path) -> None:
     assert sharing_dialogues(path, "unknown", ["test"]) == set()
 
 
-# --- splitting -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("share", [0.0, 1.0, 0.001])
 def test_nothing_to_hold_out_or_to_train_on(share: float) -> None:
     refused(ValueError, "held out", lambda: hold_out(groups(), share, 0))
-
-
-# --- rows ------------------------------------------------------------------------------------------
 
 
 def test_positives_are_repeated_until_classes_balance() -> None:
@@ -428,9 +404,6 @@ def test_random_replies_come_from_other_contexts() -> None:
     refused(ValueError, "few", with_random, bare[:2], 3, seed=1)
 
 
-# --- batches ---------------------------------------------------------------------------------------
-
-
 def test_groups_as_batches_take_turns_with_the_right_replies() -> None:
     group = Group("g", ("hello",), ("right", "other", "third"), adversarial=("wrong",), random=("far",))
     source = GroupSet([group, Group("h", ("well",), ("only",), random=("odd",))])
@@ -443,8 +416,6 @@ def test_groups_as_batches_take_turns_with_the_right_replies() -> None:
     batch = next(mixed_batches([source], [1.0], batch_contexts=2, seed=0))
     assert sorted(one.exchange.context for one in batch) == [("hello",), ("well",)]
 
-
-# --- mining ----------------------------------------------------------------------------------------
 
 TALK = [
     Group("piano", ("Do you still play the piano at night?",), ("Every night, until the neighbours knock.",)),
@@ -471,9 +442,6 @@ def test_mining_finds_replies_that_share_rare_words() -> None:
 def test_mining_passes_over_replies_to_nearly_the_same_context() -> None:
     # The only reply that speaks of keys answers the same words, so it would be right here too.
     assert mined_by_id()["keys"] == ()
-
-
-# --- the public files ------------------------------------------------------------------------------
 
 
 @pytest.mark.data
