@@ -14,10 +14,10 @@ from dialeval.io.files import near
 from dialeval.reports.output import telling
 from reproduce.calibration import calibration
 from reproduce.distances import distances
-from reproduce.pages import Mirror, Out, write_page
 from reproduce.papers.listing import chosen_papers
 from reproduce.papers.measured import answers
 from reproduce.papers.render import render
+from reproduce.writing import Mirror, Out, write_page
 
 
 def papers(

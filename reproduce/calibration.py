@@ -31,7 +31,7 @@ from dialeval.registry.metric import Metric
 from dialeval.reports.plots.figures import SOFT, new_grid, save
 from dialeval.statistics.bootstrap import Interval, bootstrap, interval, mean_of, number_groups
 from dialeval.statistics.correlation import Floats
-from reproduce.pages import Out, write_page
+from reproduce.writing import Out, write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -28,7 +28,7 @@ from dialeval.registry import load
 from dialeval.reports.plots.figures import COLOURS, new_grid, save
 from dialeval.robustness.attacks import ATTACKS, Pool
 from reproduce.feature_statistics import conicity, normality
-from reproduce.pages import Mirror, Out, write_page
+from reproduce.writing import Mirror, Out, write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

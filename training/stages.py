@@ -39,7 +39,7 @@ from dialeval.encoders.batching import PairEncoder, collate
 from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.hub.card import render_card
 from dialeval.papers.feature_set import FeatureNetwork
-from dialeval.registry import metric_class
+from dialeval.registry import load
 from history import stages_of
 
 N = TypeVar("N", bound=Network)
@@ -139,7 +139,7 @@ def keep_checkpoint(
     network.config = replace(network.config, training=training, versions=current_versions(), **changes)
     network.save_pretrained(run.folder / "checkpoint", card=render_card(network.config))
     run.log("final", **figures)
-    metric_class(network.approach)[0](run.folder / "checkpoint")
+    load(network.approach, checkpoint=run.folder / "checkpoint")
 
 
 def stage_is_done(folder: Path, arguments: argparse.Namespace) -> bool:

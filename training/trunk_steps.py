@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 from zlib import crc32
@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 from corpora.batches import CandidateSet
 from corpora.dialogues import CorpusDialogue, overlapping_ids, read_corpus
 from corpora.negatives import NegativeCounts
-from dialeval.encoders.batching import collate
+from dialeval.encoders.batching import collate, token_batches
 from dialeval.encoders.layout import PairTokenizer, TokenPair
 
 #: Pairs that go through the encoder together: their numbers among all, and the tensors.
@@ -93,20 +93,9 @@ def corpus_shares(stage: dict[str, Any], sets: dict[str, CandidateSet]) -> tuple
     return names, weights / weights.sum()
 
 
-def in_batches(pairs: Sequence[TokenPair], batch_tokens: int) -> Iterator[list[int]]:
-    """Numbers of pairs, neighbours in length together, as many as stay within the budget when padded."""
-    batch: list[int] = []
-    for number in sorted(range(len(pairs)), key=lambda one: -len(pairs[one].ids)):
-        if batch and (len(batch) + 1) * len(pairs[batch[0]].ids) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    yield batch
-
-
 def padded(pairs: Sequence[TokenPair], pad_id: int, batch_tokens: int) -> list[Batch]:
-    """The same as tensors."""
+    """As tensors, neighbours in length together, as many as stay within the budget when padded."""
     return [
         (torch.tensor(batch), collate([pairs[number] for number in batch], pad_id, segment_ids=False))
-        for batch in in_batches(pairs, batch_tokens)
+        for batch in token_batches([len(pair.ids) for pair in pairs], batch_tokens)
     ]

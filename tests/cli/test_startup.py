@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dialeval
+import overlap_metric
 from dialeval.cli import COMMANDS, app_for, build_app
 from small_checkpoints import small_checkpoint
 
@@ -44,6 +45,23 @@ def test_the_package_imports_nothing_heavy() -> None:
 
 def test_the_list_of_metrics_needs_no_torch() -> None:
     assert imported("import dialeval; dialeval.available(); dialeval.Exchange(('Hi!',), 'Hello!')")[0] <= {"numpy"}
+
+
+def test_reading_and_scoring_import_nothing_heavy_by_themselves() -> None:
+    assert imported("import dialeval.readers, dialeval.scoring, dialeval.hub.evaluate_module")[0] <= {"numpy"}
+
+
+@pytest.mark.slow
+def test_scoring_without_a_model_imports_none(tmp_path: Path) -> None:
+    # What the command imports on the way to a metric is up to the metric.
+    (tmp_path / "rows.jsonl").write_text('{"context": ["a b"], "response": "a"}\n')
+    words = ["score", "-m", "overlap", "-i", str(tmp_path / "rows.jsonl"), "-o", str(tmp_path / "scores.csv")]
+    heavy, _ = imported(
+        f"import sys; sys.path.insert(0, {str(Path(overlap_metric.__file__).parent)!r}); sys.argv[1:] = {words!r}\n"
+        "import overlap_metric; overlap_metric.register()\n"
+        "from dialeval.cli import build_app\nbuild_app()(standalone_mode=False)"
+    )
+    assert heavy <= {"numpy"}
 
 
 @pytest.mark.slow

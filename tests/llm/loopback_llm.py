@@ -15,6 +15,7 @@ from typing import Any
 
 #: Given the request and how often this very request was seen before: fields of the completion, or `Raw`.
 Behaviour = Callable[[dict[str, Any], int], "dict[str, Any] | Raw"]
+KEY = "sk-secret-0123456789abcdef"
 #: Asks the client to repeat a request without waiting.
 AT_ONCE = {"retry_after_ms": "1"}
 
@@ -63,6 +64,12 @@ def fenced(request: dict[str, Any]) -> list[str]:
 
 def scores(*values: float, names: str = "appropriateness content grammar relevance") -> str:
     return json.dumps(dict(zip(names.split(), values, strict=True)))
+
+
+def longer(request: dict[str, Any], before: int) -> dict[str, Any]:
+    """Of two replies the longer one is the better one."""
+    first, second = fenced(request)[-2:]
+    return {"text": "A" if len(first) > len(second) else "B"}
 
 
 def number_in(request: dict[str, Any]) -> int:

@@ -16,9 +16,8 @@ from dialeval.cli import build_app
 pytest.importorskip("openai")
 pytest.importorskip("diskcache")
 
-from loopback_llm import by_number, fenced, number_in, scores, serving
+from loopback_llm import KEY, by_number, longer, number_in, scores, serving
 
-KEY = "sk-secret-0123456789abcdef"
 ENVIRONMENT = {**os.environ, "OPENAI_API_KEY": KEY, "HF_HUB_OFFLINE": "1"}
 
 pytestmark = pytest.mark.slow
@@ -107,10 +106,6 @@ def test_a_rival_file_and_a_config(files):
     others = [{"context": ["?"], "response": "Some very much longer reply.", "id": f"row-{one}"} for one in range(1, 5)]
     (files / "rival.jsonl").write_text("".join(json.dumps(row) + "\n" for row in others))
     (files / "judge.yaml").write_text("model: some\nprotocol: pairwise\nseed: 7\n")
-
-    def longer(request, before):
-        first, second = fenced(request)[-2:]
-        return {"text": "A" if len(first) > len(second) else "B"}
 
     rival = ("--config", files / "judge.yaml", "--rival", files / "rival.jsonl")
     with serving(longer) as server:

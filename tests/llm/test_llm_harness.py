@@ -24,12 +24,6 @@ from toy_benchmark import rated_rows
 SETTINGS = Settings(statistics=("spearman",), levels="own", resamples=50)
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch, tmp_path):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-0123456789abcdef")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def benchmark(tmp_path):
     file = tmp_path / "toy.jsonl"

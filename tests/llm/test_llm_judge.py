@@ -22,18 +22,10 @@ from refusals import refused
 pytest.importorskip("openai")
 pytest.importorskip("diskcache")
 
-from loopback_llm import AT_ONCE, Raw, by_number, fenced, no_credit, number_in, refusal, scores, serving
+from loopback_llm import AT_ONCE, KEY, Raw, by_number, fenced, longer, no_credit, number_in, refusal, scores, serving
 
-KEY = "sk-secret-0123456789abcdef"
 #: What the server counts for an answer is 100 tokens read and 10 written: $0.002.
 PRICES = {"some-model": {"input": 10.0, "output": 100.0}}
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch, tmp_path):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
 def judge(server, **options):
@@ -309,10 +301,6 @@ def test_the_whole_dialogue_is_asked_about_at_once():
 
 
 def test_pairs_are_asked_about_in_both_orders():
-    def longer(request, before):
-        first, second = fenced(request)[-2:]
-        return {"text": "A" if len(first) > len(second) else "B"}
-
     pair = [Exchange(("Hi!",), "Hello there, you!", ("Hello.",)), Exchange(("Hi!",), "Oh.", ("Good morning.",))]
     with serving(longer) as server:
         metric = judge(server, protocol="pairwise", answers=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -10,23 +9,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpora.dialogues import read_corpus
-from density_fit import choose_rule, separation
-from dialeval.papers.density import Density, DensityNetwork, apply_rule, fit_gaussian
-from dialeval.statistics.moments import Moments
-from small_checkpoints import small_checkpoint
-from training_runs import PAPERS
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "training"))
 from common import read_recipe, read_validation
+from corpora.dialogues import read_corpus
 from density import build_network
 from density_fit import (
     FLOAT32_RESOLUTION,
+    choose_rule,
     fit_and_choose,
     fitting_pairs,
     held_out_pairs,
     rotated,
+    separation,
 )
+from dialeval.papers.density import Density, DensityNetwork, apply_rule, fit_gaussian
+from dialeval.statistics.moments import Moments
+from small_checkpoints import small_checkpoint
+from training_runs import PAPERS
 
 RECIPE = {
     "seed": 3,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +14,11 @@ import yaml
 from safetensors import safe_open
 from transformers import AutoModel
 
+import trunk
 from dialeval.encoders.layout import TokenPair
-
-TRAINING = Path(__file__).parents[2] / "training"
-sys.path.insert(0, str(TRAINING))
-
-import trunk  # noqa: E402
-from trunk_network import next_reply_loss  # noqa: E402
-from trunk_steps import padded  # noqa: E402
+from training_runs import TRAINING, run_here
+from trunk_network import next_reply_loss
+from trunk_steps import padded
 
 pytestmark = pytest.mark.slow
 
@@ -49,10 +45,9 @@ def recipe(tmp_path: Path) -> Path:
     return path
 
 
-def train(monkeypatch: pytest.MonkeyPatch, *words: Any) -> None:
-    monkeypatch.setattr(sys, "argv", ["trunk.py", *map(str, words)])
+def train(*words: Any) -> None:
     try:
-        trunk.main()
+        run_here(["trunk.py", *map(str, words)])
     finally:  # a setting of the whole thread, which would follow the other tests
         torch.set_flush_denormal(False)
 
@@ -69,13 +64,12 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     tiny_corpora: Path,
     tiny_encoder: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", dtype]
     common += ["--set", f"dropout={dropout}"]
-    train(monkeypatch, *common, "--out", tmp_path / "whole")
-    train(monkeypatch, *common, "--out", tmp_path / "halves", "--steps", 7)
-    train(monkeypatch, *common, "--out", tmp_path / "halves")
+    train(*common, "--out", tmp_path / "whole")
+    train(*common, "--out", tmp_path / "halves", "--steps", 7)
+    train(*common, "--out", tmp_path / "halves")
     whole, halves = (torch.load(tmp_path / name / "state.pt") for name in ("whole", "halves"))
     assert whole["step"] == halves["step"] == 16
     for weight, other in zip(whole["weights"], halves["weights"], strict=True):
@@ -119,7 +113,7 @@ def test_two_processes_take_the_steps_of_one(
     monkeypatch.setenv("PYTHONPATH", str(TRAINING), prepend=":")
     for processes in (1, 2):
         out = tmp_path / str(processes)
-        train(monkeypatch, *common, "--out", out, "--steps", 4, "--processes", processes)
+        train(*common, "--out", out, "--steps", 4, "--processes", processes)
     one, two = (torch.load(tmp_path / name / "state.pt")["weights"] for name in ("1", "2"))
     for weight, other in zip(one, two, strict=True):
         torch.testing.assert_close(other, weight, rtol=0, atol=1e-5)

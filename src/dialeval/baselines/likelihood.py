@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from dialeval.baselines.models import DEFAULT_BATCH_TOKENS, input_limit, load_language_model, token_batches
+from dialeval.baselines.models import DEFAULT_BATCH_TOKENS, input_limit, load_language_model
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
-from dialeval.encoders.batching import choose_device, collate
+from dialeval.encoders.batching import choose_device, collate, token_batches
 from dialeval.encoders.layout import PairFormat, PairTokenizer, TokenPair, tidy
 from dialeval.io.files import parse_json, progress_bar, read_small
 from dialeval.registry.metric import Judged, Level, Metric, MetricInfo

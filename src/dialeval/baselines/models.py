@@ -81,18 +81,6 @@ DEFAULT_BATCH_TOKENS = 1024
 LONGEST = 1024
 
 
-def token_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Row numbers in batches, longest first, so that a lack of memory shows at once. Every row is in one batch."""
-    batch: list[int] = []
-    for row in sorted(range(len(lengths)), key=lambda row: (-lengths[row], row)):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(row)
-    if batch:
-        yield batch
-
-
 def input_limit(config: Any, tokenizer: Any, asked: int | None) -> int:
     """How many tokens a model reads: what was asked for, at most what it can take."""
     able = readable_tokens(config, tokenizer)

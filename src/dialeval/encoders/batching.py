@@ -293,15 +293,16 @@ class PairEncoder:
                 results[row] = known
             advance(len(rows))
 
-        fresh.sort(key=lambda key: -len(key))  # stable, longest first: memory peaks at once, not at the end
-        for batch in self._batches(fresh, {key: pairs[owners[key][0]] for key in fresh}):
-            values = self._run([pairs[owners[key][0]] for key in batch])
-            for key, value in zip(batch, values, strict=True):
+        distinct = [pairs[owners[key][0]] for key in fresh]
+        lengths = [len(pair.ids) for pair in distinct]
+        for batch in token_batches(lengths, self.batch_tokens, step=_STEP, same_widths=self.same_widths):
+            values = self._run([distinct[place] for place in batch])
+            for key, value in zip((fresh[place] for place in batch), values, strict=True):
                 for row in owners[key]:
                     results[row] = value
                 if self.deduplicate:
                     self._remember(key, value)
-            advance(sum(len(owners[key]) for key in batch))
+            advance(sum(len(owners[fresh[place]]) for place in batch))
         encoded = np.stack([row for row in results if row is not None])
         if self.heads is not None:
             encoded = self._through_heads(torch.from_numpy(encoded), self.heads)
@@ -314,20 +315,6 @@ class PairEncoder:
             rows = torch.cat([heads(block.to(self.device)).float().cpu() for block in blocks])
         outputs: NDArray[np.float32] = rows[: len(states)].numpy()
         return outputs
-
-    def _batches(self, keys: Sequence[bytes], pair_of: dict[bytes, TokenPair]) -> Iterator[list[bytes]]:
-        """Runs of neighbours in length order whose padded size stays within the token budget."""
-        batch: list[bytes] = []
-        width = 0
-        for key in keys:
-            length = _padded(len(pair_of[key].ids))
-            width = width or length
-            if batch and ((len(batch) + 1) * width > self.batch_tokens or (self.same_widths and length < width)):
-                yield batch
-                batch, width = [], length
-            batch.append(key)
-        if batch:
-            yield batch
 
     def _run(self, pairs: Sequence[TokenPair]) -> NDArray[np.float32]:
         tensors = collate(pairs, self.tokenizer.pad_id, segment_ids=self.tokenizer.layout.segment_ids)
@@ -348,6 +335,26 @@ class PairEncoder:
             self._remembered.popitem(last=False)
 
 
+def token_batches(
+    lengths: Sequence[int], batch_tokens: int, *, step: int = 1, same_widths: bool = False
+) -> Iterator[list[int]]:
+    """Places of rows in batches that stay within a budget when padded to a multiple of `step`, each in one of them.
+
+    The longest come first, so that a lack of memory shows at once.
+    """
+    batch: list[int] = []
+    widest = 0
+    for place in sorted(range(len(lengths)), key=lambda place: -lengths[place]):
+        width = _padded(lengths[place], step)
+        if batch and ((len(batch) + 1) * widest > batch_tokens or (same_widths and width < widest)):
+            yield batch
+            batch = []
+        widest = widest if batch else width
+        batch.append(place)
+    if batch:
+        yield batch
+
+
 def _width(network: nn.Module) -> int:
     """How wide the activations are, by the widest table that a network looks words up in."""
     return max((module.embedding_dim for module in network.modules() if isinstance(module, nn.Embedding)), default=1024)
@@ -355,7 +362,7 @@ def _width(network: nn.Module) -> int:
 
 def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> dict[str, Tensor]:
     """Pad pairs to one rectangle of tensors, as the encoder's forward takes them."""
-    width = _padded(max(len(pair.ids) for pair in pairs))
+    width = _padded(max(len(pair.ids) for pair in pairs), _STEP)
     ids = np.full((len(pairs), width), pad_id, dtype=np.int64)
     mask = np.zeros((len(pairs), width), dtype=np.int64)
     types = np.zeros((len(pairs), width), dtype=np.int64)
@@ -372,9 +379,12 @@ def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> di
     }
 
 
-def _padded(length: int) -> int:
-    """Widths in steps of eight: fewer distinct shapes, aligned matrix tiles."""
-    return -(-length // 8) * 8
+#: Of widths: fewer distinct shapes, aligned matrix tiles.
+_STEP = 8
+
+
+def _padded(length: int, step: int) -> int:
+    return -(-length // step) * step
 
 
 class FirstToken(nn.Module):

@@ -47,11 +47,8 @@ def permutation_test(
     swap the ranks are kept, not taken anew: any statistic makes a valid permutation test, and this
     one is a matter of sums per block. With few blocks all swaps are tried.
     """
-    swapping = _swapping(first, second, human, groups, statistic)
-    if swapping is None:
-        return TestResult(math.nan, math.nan, "undefined")
-    difference, n_groups = swapping
-    return _swap_test(difference, n_groups, resamples, seed)
+    sets = [(first, second, human, groups)]
+    return permutation_test_over_sets(sets, statistic=statistic, resamples=resamples, seed=seed)
 
 
 def permutation_test_over_sets(
