@@ -14,7 +14,7 @@ from rich.table import Table
 from sample import ANSWERS, CONTEXTS, PERSON, REPEATS
 
 from dialeval.registry import metric_class, ready_approaches
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 
 CONTEXT = ["How was your trip?", "It was great, but I lost my suitcase on the way back."]
 REPLIES = {

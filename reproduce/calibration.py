@@ -27,7 +27,7 @@ from dialeval.io.files import plain
 from dialeval.io.tables import markdown_table
 from dialeval.papers.deb import ReliabilityBin, expected_calibration_error, reliability
 from dialeval.papers.learned import LearnedMetric
-from dialeval.registry.metric import Metric
+from dialeval.registry.interface import Metric
 from dialeval.reports.plots.figures import SOFT, new_grid, save
 from dialeval.statistics.bootstrap import Interval, bootstrap, interval, mean_of, number_groups
 from dialeval.statistics.correlation import Floats

@@ -15,7 +15,7 @@ PAGE = Path(__file__).resolve().parents[1] / "api.md"
 SECTIONS = {
     "Loading and scoring": [
         "dialeval.registry.load", "dialeval.registry.available", "dialeval.registry.register",
-        "dialeval.registry.metric.Metric", "dialeval.core.scores.Scores", "dialeval.core.exchange.Exchange",
+        "dialeval.registry.interface.Metric", "dialeval.core.scores.Scores", "dialeval.core.exchange.Exchange",
     ],
     "Comparing replies, and conversations": [
         "dialeval.judge.verdicts.compare_replies", "dialeval.judge.verdicts.Comparison",

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, ValidationError, validate_call
 
 import dialeval
 from dialeval.registry import metric_class, ready_approaches
-from dialeval.registry.metric import Level, Metric
+from dialeval.registry.interface import Level, Metric
 
 HERE = Path(__file__).parent
 #: Every value is escaped, and a name that a template misses is an error, not a gap.

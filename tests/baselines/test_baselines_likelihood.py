@@ -97,7 +97,7 @@ def test_causal_likelihood_is_the_mean_over_the_reply(causal: Path) -> None:
 @pytest.mark.parametrize("batch_tokens", [1, 64, 4096])
 @pytest.mark.slow
 def test_batches_order_and_repeats_change_nothing(
-    masked: Path, causal: Path, make: type[dialeval.registry.metric.Metric], batch_tokens: int
+    masked: Path, causal: Path, make: type[dialeval.registry.interface.Metric], batch_tokens: int
 ) -> None:
     folder = masked if make is MaskedLikelihood else causal
     metric = make(model=str(folder), device="cpu", batch_tokens=batch_tokens)

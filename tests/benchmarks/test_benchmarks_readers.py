@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dialeval.benchmarks import readers
 from dialeval.benchmarks.benchmark import BenchmarkInfo, Definition, Scale, complete, labelled_replies
-from dialeval.benchmarks.catalogue import cleaned
+from dialeval.benchmarks.declarations import cleaned
 from dialeval.benchmarks.readers import turns_of
 
 

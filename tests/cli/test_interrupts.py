@@ -47,7 +47,7 @@ def pressed(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    "at", ["dialeval.cli", "typer", "dialeval.cli.score", "dialeval.registry.metric", "dialeval.readers"]
+    "at", ["dialeval.cli", "typer", "dialeval.cli.score", "dialeval.registry.interface", "dialeval.readers"]
 )
 def test_the_command(at: str, tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"context": ["Hi!"], "response": "Hello."}\n')

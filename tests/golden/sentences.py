@@ -30,7 +30,7 @@ from dialeval.judge.metric import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, 
 from dialeval.judge.reasons import reason, statements, with_weakest
 from dialeval.judge.row_signs import DialogueSigns, TurnSigns
 from dialeval.judge.verdicts import compare_replies
-from dialeval.registry.metric import Judged
+from dialeval.registry.interface import Judged
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "sentences.txt"
 

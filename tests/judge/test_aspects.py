@@ -17,7 +17,7 @@ import dialeval
 import overlap_metric
 from dialeval.cli import build_app
 from dialeval.core.exchange import Dialogue
-from dialeval.registry.metric import Judged, Level, MetricInfo
+from dialeval.registry.interface import Judged, Level, MetricInfo
 from refusals import refused
 
 #: Overlap is 2 of 5 words, none of 2, all 4; words are 2, 1, 4; of the following turns only one is there.
@@ -33,7 +33,7 @@ def _registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def faceted() -> dialeval.registry.metric.Metric:
+def faceted() -> dialeval.registry.interface.Metric:
     return dialeval.load("faceted")
 
 

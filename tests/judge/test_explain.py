@@ -17,7 +17,7 @@ import overlap_metric
 from dialeval import registry
 from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
-from dialeval.registry.metric import Judged, Level, MetricInfo
+from dialeval.registry.interface import Judged, Level, MetricInfo
 from refusals import refused
 
 #: Overlap is 2 of 5 words, none of 2, all 4.

@@ -15,7 +15,7 @@ import pytest
 
 import dialeval
 from dialeval.core.exchange import Exchange
-from dialeval.registry.metric import CannotGoOn
+from dialeval.registry.interface import CannotGoOn
 from dialeval.scoring import Summary
 from refusals import refused
 

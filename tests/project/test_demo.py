@@ -13,7 +13,7 @@ pytest.importorskip("evaluate")
 
 from dialeval.hub.modules import install, module_folders
 from dialeval.registry import metric_class, ready_approaches
-from dialeval.registry.metric import Level
+from dialeval.registry.interface import Level
 
 pytestmark = [pytest.mark.slow, pytest.mark.encoder]
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -21,7 +21,7 @@ from dialeval.baselines.overlap import Bleu1
 from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
-from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import Judged, Level, Metric, MetricInfo
 from dialeval.robustness.attacks import ATTACKS, Pool, choose_attacks, missing_resource
 from dialeval.robustness.inputs import Pair, gather, key_of
 from dialeval.robustness.preference import AttackOutcome, share_of, verdicts

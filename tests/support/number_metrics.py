@@ -12,7 +12,7 @@ import numpy as np
 
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
-from dialeval.registry.metric import Fault, Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import Fault, Judged, Level, Metric, MetricInfo
 
 
 class Number(Metric):

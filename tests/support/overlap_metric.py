@@ -15,7 +15,7 @@ import numpy as np
 import dialeval
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
-from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import Judged, Level, Metric, MetricInfo
 
 
 class Overlap(Metric):

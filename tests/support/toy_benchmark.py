@@ -15,7 +15,7 @@ import numpy as np
 
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
-from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import Judged, Level, Metric, MetricInfo
 
 REPLIES = (
     "Yes, with milk and a spoon of honey.",

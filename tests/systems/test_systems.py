@@ -25,7 +25,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
 from dialeval.pytest_plugin import assert_not_worse
 from dialeval.readers.pairing import ItemLevel, pair, pair_by_context, read_items
-from dialeval.registry.metric import Judged
+from dialeval.registry.interface import Judged
 from dialeval.systems import gate, rank
 from number_metrics import Distance, Number, noisy, rows, written
 from refusals import refused

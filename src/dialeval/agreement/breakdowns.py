@@ -19,7 +19,7 @@ from dialeval.agreement.sections import TITLES, Section, between
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.benchmarks.benchmark import OWN_FILE
-from dialeval.registry.metric import Level
+from dialeval.registry.interface import Level
 from dialeval.statistics.bootstrap import bootstrap, interval, number_groups, spearman_of
 from dialeval.statistics.correlation import Floats, spearman
 from dialeval.statistics.paired_tests import holm, permutation_test_over_sets

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import Values
-from dialeval.registry.metric import Level
+from dialeval.registry.interface import Level
 from dialeval.statistics.bootstrap import number_groups
 from dialeval.statistics.correlation import Floats
 from dialeval.statistics.raters import alpha, attainable, human_ceiling, mean_rating

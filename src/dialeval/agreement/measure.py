@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dialeval.agreement.judgements import Cut, View
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
-from dialeval.registry.metric import Level
+from dialeval.registry.interface import Level
 from dialeval.statistics import discrimination
 from dialeval.statistics.bootstrap import (
     MOST_GROUPS_FOR_KENDALL,

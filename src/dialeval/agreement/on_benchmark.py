@@ -15,7 +15,7 @@ from dialeval.agreement.values import StoredValues, Values, merged, rows_digest
 from dialeval.core.exchange import BadRow, Exchange, check_exchange
 from dialeval.core.scores import Scores
 from dialeval.registry.functions import FunctionFailed
-from dialeval.registry.metric import CannotGoOn, Level, Metric
+from dialeval.registry.interface import CannotGoOn, Level, Metric
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -16,7 +16,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import Values
 from dialeval.io.files import without_machine
-from dialeval.registry.metric import Level
+from dialeval.registry.interface import Level
 from dialeval.statistics.correlation import Floats
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skippe
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
 from dialeval.io.files import without_machine
-from dialeval.registry.metric import Level
+from dialeval.registry.interface import Level
 from dialeval.statistics.correlation import Floats
 from dialeval.statistics.system_level import TooFewSystems
 

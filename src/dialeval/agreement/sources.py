@@ -25,7 +25,7 @@ from dialeval.core.specs import ANY_RANGE, OWN, Declared, declared_in, did_you_m
 from dialeval.readers.score_files import ScoreTable, read_scores, scores_in
 from dialeval.registry import load
 from dialeval.registry.functions import FunctionMetric, Judge, imported
-from dialeval.registry.metric import Level, Metric
+from dialeval.registry.interface import Level, Metric
 
 Spec = str | Metric | Judge
 

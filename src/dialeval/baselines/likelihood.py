@@ -18,7 +18,7 @@ from dialeval.core.scores import Signature
 from dialeval.encoders.batching import choose_device, collate, token_batches
 from dialeval.encoders.layout import PairFormat, PairTokenizer, TokenPair, tidy
 from dialeval.io.files import parse_json, progress_bar, read_small
-from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import Judged, Level, Metric, MetricInfo
 
 
 class Continuation(NamedTuple):

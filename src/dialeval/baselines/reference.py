@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
-from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import Judged, Level, Metric, MetricInfo
 
 Aggregation = Literal["single", "avg", "max", "standard"]
 Values = NDArray[np.float64]

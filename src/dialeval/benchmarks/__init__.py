@@ -22,7 +22,7 @@ from dialeval.benchmarks.benchmark import (
     complete,
     to_dataset,
 )
-from dialeval.benchmarks.catalogue import definitions
+from dialeval.benchmarks.declarations import definitions
 from dialeval.benchmarks.fetch import FetchError, Unreachable, fetch_files
 from dialeval.benchmarks.rowfile import SUFFIXES, BadFile, read_file
 from dialeval.core.specs import did_you_mean

@@ -74,7 +74,7 @@ def llm_score(
     from dataclasses import replace
 
     from dialeval.io.files import progress_counter
-    from dialeval.registry.metric import Level
+    from dialeval.registry.interface import Level
     from dialeval.scoring import Task, score_file
 
     options = {

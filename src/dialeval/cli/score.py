@@ -102,7 +102,7 @@ def score(
     """
     from dialeval.io.files import progress_counter
     from dialeval.registry import check_options, load_metrics, metric_class, registered
-    from dialeval.registry.metric import Level
+    from dialeval.registry.interface import Level
     from dialeval.scoring import Task, score_file
     from dialeval.scoring.task import texts_beside, without_references
 
@@ -224,7 +224,7 @@ def score_ray(
     """
     from dialeval.io.places import check_new_folder
     from dialeval.registry import metric_class, registered
-    from dialeval.registry.metric import Level
+    from dialeval.registry.interface import Level
     from dialeval.scoring.on_ray import read_dataset, score_dataset, score_systems
 
     read = reading.reader(context)

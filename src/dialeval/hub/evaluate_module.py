@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from dialeval.core.exchange import BadRow, EmptyPolicy, Exchange, check_empty, exchanges_from_columns
 from dialeval.readers.pairing import check_level
 from dialeval.registry import check_given, metric_class
-from dialeval.registry.metric import Level, Metric, Scale
+from dialeval.registry.interface import Level, Metric, Scale
 
 _INPUTS = """
 Args:

@@ -13,7 +13,7 @@ from typing import Any
 from dialeval.checkpoints.find import CheckpointError
 from dialeval.hub.evaluate_module import loaded
 from dialeval.registry import metric_class
-from dialeval.registry.metric import MetricInfo
+from dialeval.registry.interface import MetricInfo
 
 
 def modules_cache() -> Path:

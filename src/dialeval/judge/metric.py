@@ -43,7 +43,7 @@ from dialeval.papers.learned import (
     squared_mahalanobis,
     whole_reply,
 )
-from dialeval.registry.metric import Fault, Judged, Level, MetricInfo, Scale
+from dialeval.registry.interface import Fault, Judged, Level, MetricInfo, Scale
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

@@ -13,7 +13,7 @@ from dialeval.core.scores import Scores, Statement
 from dialeval.io.tables import Table, to_text
 from dialeval.judge.reasons import MOST
 from dialeval.judge.row_signs import judged_replies, judged_side
-from dialeval.registry.metric import Metric
+from dialeval.registry.interface import Metric
 
 #: Values nearer than this are called equal; ratings of the same reply differ by more.
 EQUAL = 0.02

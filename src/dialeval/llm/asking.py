@@ -19,7 +19,7 @@ from dialeval.io.files import read_yaml
 from dialeval.llm.client import Answer, Client, QuestionFailed
 from dialeval.llm.protocol import Question
 from dialeval.llm.reading import NoAnswer, Rating
-from dialeval.registry.metric import CannotGoOn
+from dialeval.registry.interface import CannotGoOn
 
 #: After so many questions without any answer the run stops.
 _HOPELESS = 10

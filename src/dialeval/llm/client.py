@@ -22,7 +22,7 @@ import openai
 from dialeval.io.files import address_parts, parse_json
 from dialeval.io.harmless import told, without_secrets
 from dialeval.llm.protocol import Question
-from dialeval.registry.metric import CannotGoOn
+from dialeval.registry.interface import CannotGoOn
 
 #: What can be left out of a request, and the words by which a refusal is known to be about it.
 _OPTIONAL: dict[str, tuple[str, ...]] = {

@@ -18,7 +18,7 @@ from dialeval.llm.asking import Asker, Outcome, Price, open_cache, read_price, u
 from dialeval.llm.client import Answer, Client, likely_tokens
 from dialeval.llm.protocol import Protocol, Question, read_protocol
 from dialeval.llm.reading import NoAnswer, Rating, expectation, read_aspects, read_choice, read_number
-from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import Judged, Level, Metric, MetricInfo
 
 #: As many likely tokens as servers give at most.
 _LIKELY_TOKENS = 20

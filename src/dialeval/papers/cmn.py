@@ -22,7 +22,7 @@ from dialeval.core.exchange import BadRow, Exchange, is_blank
 from dialeval.encoders.batching import PairEncoder
 from dialeval.papers.cmn_network import CmnNetwork, LatentGaussian, PriorEncoder, PriorRows
 from dialeval.papers.learned import PairMetric
-from dialeval.registry.metric import Judged, Level, MetricInfo
+from dialeval.registry.interface import Judged, Level, MetricInfo
 
 Scoring = Literal["full", "without_nsp", "without_mi"]
 Vector = NDArray[np.float64]

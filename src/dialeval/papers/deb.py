@@ -20,7 +20,7 @@ from dialeval.checkpoints.find import CheckpointError
 from dialeval.checkpoints.network import Network
 from dialeval.encoders.base import states
 from dialeval.papers.learned import PairMetric
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 
 Vector = NDArray[np.float64]
 

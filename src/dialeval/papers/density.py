@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from dialeval.checkpoints.find import CheckpointError
 from dialeval.checkpoints.network import Network, unit_matrix
 from dialeval.papers.learned import PairMetric, squared_mahalanobis
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval.statistics.moments import Moments
 
 Scoring = Literal["mahalanobis", "euclidean", "relative", "classifier"]

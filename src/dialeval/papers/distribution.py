@@ -19,7 +19,7 @@ from dialeval.core.exchange import BadRow, Exchange, is_blank
 from dialeval.core.scores import Scores, Signature
 from dialeval.papers.feature_set import FeatureSet, FrozenFeatures, check_made_alike, digest, read_side, write_side
 from dialeval.readers import is_file_of_rows, read_exchanges
-from dialeval.registry.metric import Judged, Metric
+from dialeval.registry.interface import Judged, Metric
 from dialeval.statistics.moments import Moments
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dialeval.core.exchange import Exchange
 from dialeval.papers.distribution import Contexts, DistributionMetric, SystemComparison, interval
 from dialeval.papers.feature_set import FeatureSet, check_made_alike, read_side, write_side
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval.statistics.moments import Moments
 
 MeanTerm = Literal["squared", "norm"]

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from dialeval.core.exchange import Exchange
 from dialeval.papers.learned import PairMetric
-from dialeval.registry.metric import Judged
+from dialeval.registry.interface import Judged
 
 Vector = NDArray[np.float64]
 #: What a head reads: tensors with one entry for each exchange.

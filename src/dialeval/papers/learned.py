@@ -23,7 +23,7 @@ from dialeval.encoders.base import longest_input
 from dialeval.encoders.batching import FirstToken, PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.io.files import parse_json
-from dialeval.registry.metric import Judged, Metric, Scale
+from dialeval.registry.interface import Judged, Metric, Scale
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

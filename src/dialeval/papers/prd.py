@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dialeval.papers.distribution import Contexts, DistributionMetric, SystemComparison, interval
 from dialeval.papers.feature_set import FeatureSet
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval.statistics.moments import Moments
 
 Grid = Literal["released", "paper"]

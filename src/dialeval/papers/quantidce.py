@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from dialeval.checkpoints.network import Network
 from dialeval.papers.learned import PairMetric
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 
 Centroid = Literal["mean", "sum"]
 Compactness = Literal["level_mean", "per_item"]

@@ -22,7 +22,7 @@ from dialeval.core.exchange import a_kind
 from dialeval.core.specs import Declared, declared_in, did_you_mean, split_options
 from dialeval.io.files import read_yaml
 from dialeval.registry.functions import metric_class_of
-from dialeval.registry.metric import Metric, Scale
+from dialeval.registry.interface import Metric, Scale
 from dialeval.registry.suite import Suite, share_encoders
 from dialeval.version import how_to_install
 

@@ -20,7 +20,7 @@ from dialeval.core.exchange import BadRow, Exchange, a_kind
 from dialeval.core.scores import Signature
 from dialeval.core.specs import ANY_RANGE, LARGEST, Declared
 from dialeval.io.harmless import one_line
-from dialeval.registry.metric import CannotGoOn, Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import CannotGoOn, Judged, Level, Metric, MetricInfo
 
 #: Judges exchanges, one number each (None where it has none).
 Judge = Callable[[list[Exchange]], Iterable[float | None]]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from dialeval.core.exchange import Exchange, exchanges_from_columns
 from dialeval.core.scores import Scores
 from dialeval.readers.frames import exchanges_of, is_table
-from dialeval.registry.metric import Metric, Scale
+from dialeval.registry.interface import Metric, Scale
 
 if TYPE_CHECKING:
     import pandas as pd

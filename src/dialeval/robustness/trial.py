@@ -12,7 +12,7 @@ from dialeval.agreement.on_benchmark import MetricFailed, NotApplicable, values_
 from dialeval.agreement.runs import Reporter
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
 from dialeval.io.files import without_machine
-from dialeval.registry.metric import Level
+from dialeval.registry.interface import Level
 from dialeval.robustness.inputs import Material, key_of
 from dialeval.robustness.preference import TOLERANCE, AttackOutcome, verdicts
 

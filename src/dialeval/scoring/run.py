@@ -19,7 +19,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.io.files import is_stream, lock, name_place, replacing
 from dialeval.io.places import check_parent, check_places, real
 from dialeval.readers import Rejects
-from dialeval.registry.metric import Metric
+from dialeval.registry.interface import Metric
 from dialeval.scoring.score_table import OutputFormat, Record, Summary, output_format, table
 from dialeval.scoring.task import Chunk, Task, Twins, chunked, nothing_left, unscored
 from dialeval.scoring.worst import Worst

@@ -14,7 +14,7 @@ from dialeval.core.exchange import counted
 from dialeval.core.scores import Scores, aspect_column
 from dialeval.core.specs import Condition
 from dialeval.io.harmless import csv_line, json_line
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
 OUTPUT_FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")

@@ -24,7 +24,7 @@ from dialeval.io.files import plain
 from dialeval.io.places import States, check_unchanged, states
 from dialeval.readers import Rejects, Source, reply_text
 from dialeval.readers.rows import RawRow
-from dialeval.registry.metric import Level, Metric, MetricInfo, Scale
+from dialeval.registry.interface import Level, Metric, MetricInfo, Scale
 from dialeval.scoring.score_table import FLAGS, ROW_KEYS, Kind, flagged
 
 #: Pairs of context and response in the first chunk, and in a chunk when they have doubled so far: a run soon tells how

@@ -31,7 +31,7 @@ from dialeval.readers.pairing import (
     pair_conversations,
     read_counted,
 )
-from dialeval.registry.metric import Level, Metric, Scale
+from dialeval.registry.interface import Level, Metric, Scale
 from dialeval.statistics.bootstrap import bootstrap, check_asked, mean_of
 from dialeval.statistics.paired_tests import holm
 from dialeval.systems.gate_outcome import (

@@ -31,7 +31,7 @@ from dialeval.readers.pairing import (
     read_items,
 )
 from dialeval.registry import load
-from dialeval.registry.metric import Level, Metric
+from dialeval.registry.interface import Level, Metric
 from dialeval.statistics.bootstrap import bootstrap, check_asked, interval, mean_of
 from dialeval.statistics.paired_tests import holm, paired_mean_test, unpaired_mean_test
 from dialeval.systems.given import Given, read_given

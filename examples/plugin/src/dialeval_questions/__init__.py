@@ -9,7 +9,7 @@ from importlib.metadata import version
 import numpy as np
 
 from dialeval import Exchange, Signature
-from dialeval.registry.metric import Judged, Level, Metric, MetricInfo
+from dialeval.registry.interface import Judged, Level, Metric, MetricInfo
 
 _SENTENCE = re.compile(r"[^.!?]+[.!?]*")
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from dialeval.checkpoints.network import unit_matrix
 from dialeval.core.exchange import Exchange
 from dialeval.papers.heads import Features, Vector
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dialeval.core.exchange import Exchange
 from dialeval.papers.heads import Vector
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval_baselines.pairs import PairMetric
 
 

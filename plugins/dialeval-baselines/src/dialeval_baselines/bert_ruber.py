@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dialeval.core.exchange import Exchange
 from dialeval.papers.heads import Features, Vector
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval_baselines.relevance import Relevance
 from dialeval_baselines.ruber import TwoParts
 from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick

@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from dialeval.core.exchange import Exchange
 from dialeval.papers.heads import Features, Perceptron
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pick
 
 #: The last turns of a context that are read.

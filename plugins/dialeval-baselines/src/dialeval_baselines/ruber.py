@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 from dialeval.core.exchange import Exchange
 from dialeval.papers.heads import Features, TrainedHead, Vector
-from dialeval.registry.metric import Judged, Level, MetricInfo
+from dialeval.registry.interface import Judged, Level, MetricInfo
 from dialeval_baselines.relevance import Relevance
 from dialeval_baselines.vectors import VectorMetric, VectorNetwork, pooled
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from dialeval.core.exchange import Exchange
 from dialeval.papers.heads import Vector
-from dialeval.registry.metric import Judged, Level, MetricInfo
+from dialeval.registry.interface import Judged, Level, MetricInfo
 from dialeval_baselines.pairs import PairMetric
 from dialeval_baselines.usr_mlm import UsrMlm
 

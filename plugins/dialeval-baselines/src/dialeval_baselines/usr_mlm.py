@@ -8,7 +8,7 @@ import torch
 
 from dialeval.baselines.likelihood import MaskedLikelihood
 from dialeval.baselines.models import DEFAULT_BATCH_TOKENS
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval_baselines.pairs import PairsNetwork
 
 

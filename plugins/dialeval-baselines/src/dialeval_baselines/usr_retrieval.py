@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialeval.registry.metric import Level, MetricInfo
+from dialeval.registry.interface import Level, MetricInfo
 from dialeval_baselines.pairs import PairMetric
 
 
