@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from accelerate.utils import set_seed
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from common import (
@@ -180,6 +181,8 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
         network = new_network(DebNetwork, recipe, recipe["head"])
         if is_trunk(recipe["start_from"]):
             take_head(network, recipe["start_from"])
+        if recipe.get("head_contexts"):
+            fit_head(network, training_rows(sampled(next(iter(sources.values())), recipe), recipe, seed=0), recipe)
         model = TwoTasks(network, settings["mlm_weight"], original_weights(recipe))
     collator = MaskingCollator(network, recipe)
     batches = mixed_item_batches(
@@ -228,6 +231,22 @@ def take_head(network: DebNetwork, start: str) -> None:
     with torch.no_grad():
         network.classifier.weight.copy_(torch.stack([weight, -weight]) / 2)
         network.classifier.bias.copy_(torch.stack([bias, -bias]) / 2)
+
+
+def sampled(groups: list[Group], recipe: Recipe) -> list[Group]:
+    """As many contexts as the recipe fits the head on."""
+    chosen = np.random.default_rng(recipe["seed"]).permutation(len(groups))[: recipe["head_contexts"]]
+    return [groups[int(place)] for place in sorted(chosen)]
+
+
+def fit_head(network: DebNetwork, rows: list[LabelledRow], recipe: Recipe) -> None:
+    """A head for valid replies on an encoder that learned without one: half of its logit to either side."""
+    features = network_rows(network, [row.exchange for row in rows])[:, :-2]
+    model = LogisticRegression(C=recipe["head_strength"], max_iter=2000).fit(features, [row.valid for row in rows])
+    weight, bias = torch.from_numpy(model.coef_[0]).float(), float(model.intercept_[0])
+    with torch.no_grad():
+        network.classifier.weight.copy_(torch.stack([weight, -weight]) / 2)
+        network.classifier.bias.copy_(torch.tensor([bias, -bias]) / 2)
 
 
 def training_rows(groups: list[Group], recipe: Recipe, *, seed: int) -> list[LabelledRow]:

@@ -21,6 +21,7 @@ from dialeval.checkpoints import find
 from dialeval.checkpoints.catalogue import CATALOGUE, checkpoints
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import (
+    ADAPTER,
     BASE_ENCODER,
     LAYERS,
     WEIGHTS,
@@ -53,6 +54,23 @@ def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path,
         assert torch.allclose(loaded(**inputs), before, atol=1e-5)
     first, second = Density(tmp_path / "one"), Density(tmp_path / "one")
     assert (first.score(**ROWS).values == second.score(**ROWS).values).all()
+
+
+def test_an_adapter_may_be_an_embedded_checkpoint_s(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "heads"
+    make_network(tiny_encoder, "lora").save_pretrained(folder)
+    own = Density(folder)
+    adapter = folder / ADAPTER
+    (tmp_path / "embedded" / "judge").mkdir(parents=True)
+    adapter.parent.rename(tmp_path / "embedded" / "judge" / "adapter")
+    assert ADAPTER in refused(CheckpointError, "fetch it again", Density, folder)
+    monkeypatch.setattr(find, "WEIGHTS", tmp_path / "embedded")
+    shared = Density(folder)
+    assert (shared.score(**ROWS).values == own.score(**ROWS).values).all()
+    assert shared.signature() == own.signature()
+    assert shared.network.encoder_id == own.network.encoder_id
 
 
 def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
@@ -241,7 +259,7 @@ def test_the_embedded_checkpoints_are_small() -> None:
     assert sum(sizes.values()) <= 50_000_000
 
 
-@pytest.mark.parametrize("tuning", ["lora", "layers"])
+@pytest.mark.parametrize("tuning", ["frozen", "layers"])
 def test_a_config_names_layers_and_turns_only_where_it_has_them(
     tiny_encoder: Path, tmp_path: Path, tuning: str
 ) -> None:

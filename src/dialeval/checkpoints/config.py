@@ -41,7 +41,7 @@ class EncoderSource:
     revision: str | None = None
     sha256: str | None = None
     tuning: Tuning = "lora"
-    #: Digest of the tuned layers. A checkpoint that does not hold them shares those of an embedded one.
+    #: Digest of the tuned layers, or of the adapter. A checkpoint that does not hold them shares an embedded one's.
     layers: str | None = None
 
 

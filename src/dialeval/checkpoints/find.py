@@ -88,15 +88,19 @@ def embedded_checkpoints() -> dict[str, Path]:
 
 #: All of an encoder but its embeddings, if its layers were tuned and these stayed those of the base.
 LAYERS = "layers.safetensors"
+#: Adapters beside the base's layers, if these are what was tuned.
+ADAPTER = "adapter/adapter_model.safetensors"
+#: By the way in which an encoder was tuned, the file that checkpoints may share.
+SHARED = {"layers": LAYERS, "lora": ADAPTER}
 
 
-def find_layers(folder: Path, sha256: str | None) -> Path:
-    """The file of tuned layers that has this digest: a checkpoint's own, or an embedded one's."""
-    for path in (folder / LAYERS, *sorted(WEIGHTS.glob(f"*/{LAYERS}"))):
+def find_tuned(folder: Path, sha256: str | None, name: str = LAYERS) -> Path:
+    """The file of tuned layers, or of adapters, that has this digest: a checkpoint's own, or an embedded one's."""
+    for path in (folder / name, *sorted(WEIGHTS.glob(f"*/{name}"))):
         if path.is_file() and file_sha256(path) == sha256:
             return path
     raise CheckpointError(
-        f"{folder} lacks the {LAYERS} that its config.json names, and no embedded checkpoint has it; fetch it again"
+        f"{folder} lacks the {name} that its config.json names, and no embedded checkpoint has it; fetch it again"
     )
 
 
@@ -114,7 +118,7 @@ def weights_digest(folder: Path, layers: str | None = None) -> str:
     if "layout" in told:
         digest.update(json.dumps([told["layout"], told.get("architecture")], sort_keys=True).encode())
     for path in sorted(folder.rglob("*.safetensors")):
-        if layers and path.name == LAYERS:
+        if layers and path.relative_to(folder).as_posix() in (LAYERS, ADAPTER):
             continue
         digest.update(path.relative_to(folder).as_posix().encode())
         digest.update(file_sha256(path).encode())

@@ -5,7 +5,7 @@ model.safetensors   heads and fitted statistics; the encoder too if it was fully
 encoder.json        the encoder's configuration, if it was fully tuned: such a checkpoint needs no base encoder
 adapter/            LoRA weights in PEFT's format, if it was tuned that way
 layers.safetensors  the encoder but for its embeddings, if these alone are the base's, a byte for a weight of a matrix
-                    with a scale a row; may be an embedded checkpoint's
+                    with a scale a row; it, or the adapter, may be an embedded checkpoint's
 tokenizer files     if it was fully tuned; any other has the tokenizer of its base encoder
 README.md           the model card
 """
@@ -26,12 +26,14 @@ from torch import Tensor, nn
 
 from dialeval.checkpoints.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.checkpoints.find import (
+    ADAPTER,
     LAYERS,
+    SHARED,
     CheckpointError,
     file_sha256,
     find_checkpoint,
     find_encoder,
-    find_layers,
+    find_tuned,
     first_line,
     weights_digest,
 )
@@ -91,8 +93,7 @@ class Network(nn.Module):
         source = self.config.encoder
         if self.folder is None or source.tuning not in ("lora", "layers") or len(self.encoders) > 1:
             return str(self.folder)
-        adapter = self.folder / "adapter" / "adapter_model.safetensors"
-        return f"{source.id} {source.sha256} {source.layers or file_sha256(adapter)}"
+        return f"{source.id} {source.sha256} {source.layers or file_sha256(self.folder / ADAPTER)}"
 
     def rows(self, first: Tensor) -> Tensor:
         """What the heads make of the first token's last state: `[batch, width]` becomes one row of numbers for each."""
@@ -120,9 +121,9 @@ class Network(nn.Module):
             if config.encoder.tuning == "layers":
                 freeze_embeddings(encoder)
             if begun is not None and begun[1].tuning == "layers":
-                encoder = load_layers(encoder, find_layers(begun[0], begun[1].layers))
+                encoder = load_layers(encoder, find_tuned(begun[0], begun[1].layers))
             elif begun is not None:
-                encoder = load_adapter(encoder, begun[0] / "adapter", trainable=True)
+                encoder = load_adapter(encoder, _adapter(*begun), trainable=True)
             elif config.encoder.tuning == "lora" and lora is not None:
                 encoder = with_lora(encoder, lora)
             base[name] = encoder
@@ -176,9 +177,10 @@ class Network(nn.Module):
             cls._check_shapes(config, base, weights)
         if config.encoder.tuning == "lora":
             for name in cls.encoders:
-                base[name] = load_adapter(base[name], adapter_folder(located.folder, cls.encoders, name), trainable)
+                adapter = _adapter(located.folder, config.encoder, cls.encoders, name)
+                base[name] = load_adapter(base[name], adapter, trainable)
         elif config.encoder.tuning == "layers":
-            layers = find_layers(located.folder, config.encoder.layers)
+            layers = find_tuned(located.folder, config.encoder.layers)
             base = {name: load_layers(encoder, layers) for name, encoder in base.items()}
             for encoder in base.values():
                 freeze_embeddings(encoder)  # which stay those of the base
@@ -226,17 +228,17 @@ class Network(nn.Module):
             self._write(target, card)
 
     def _write(self, target: Path, card: str | None) -> None:
+        tuned: Any = getattr(self, self.encoders[0])
         if self.config.encoder.tuning == "lora":
             for name in self.encoders:
                 save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))
         if self.config.encoder.tuning == "layers":
-            tuned: Any = self.encoder
             replace_file(target / LAYERS, lambda path: save_file(packed(tuned_state(tuned)), path))
-            source = replace(self.config.encoder, layers=file_sha256(target / LAYERS))
+        if (shared := SHARED.get(self.config.encoder.tuning)) and len(self.encoders) == 1:
+            source = replace(self.config.encoder, layers=file_sha256(target / shared))
             self.config = replace(self.config, encoder=source)
         if self.config.encoder.tuning == "full":
-            encoder: Any = getattr(self, self.encoders[0])
-            replace_file(target / ENCODER_CONFIG, encoder.config.to_json_file)
+            replace_file(target / ENCODER_CONFIG, tuned.config.to_json_file)
         replace_file(target / "model.safetensors", lambda path: save_file(self._own_state(), path))
         if self.config.encoder.tuning == "full":
             self.tokenizer.save_pretrained(target)
@@ -309,6 +311,13 @@ def tokenizer_folder(folder: Path, config: CheckpointConfig) -> Path:
     if source.tuning == "lora" and any((folder / name).is_file() for name in TOKENIZER_FILES):
         return folder
     return find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
+
+
+def _adapter(folder: Path, source: EncoderSource, encoders: tuple[str, ...] = ("encoder",), name: str = "") -> Path:
+    """The folder of an adapter: the checkpoint's own, or an embedded one's whose digest its config.json names."""
+    if source.layers is None:
+        return adapter_folder(folder, encoders, name)
+    return find_tuned(folder, source.layers, ADAPTER).parent
 
 
 def _start_folder(start: str | Path, encoder: EncoderSource) -> tuple[Path, EncoderSource]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.checkpoints.find import LAYERS, WEIGHTS, embedded_checkpoints, find_layers
+from dialeval.checkpoints.find import SHARED, WEIGHTS, embedded_checkpoints, find_tuned
 from dialeval.core.specs import did_you_mean
 from dialeval.hub.modules import module_folders
 from dialeval.io.files import first_line, hub_errors, inside
@@ -144,8 +144,11 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
             target = copy / path.relative_to(folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
-        if config.encoder.tuning == "layers":  # an embedded checkpoint may share those of another
-            shutil.copyfile(find_layers(folder, config.encoder.layers), copy / LAYERS)
+        if (shared := SHARED.get(config.encoder.tuning)) and config.encoder.layers:  # they may be another checkpoint's
+            tuned = find_tuned(folder, config.encoder.layers, shared)
+            (copy / shared).parent.mkdir(exist_ok=True)
+            for path in (tuned, *tuned.parent.glob("adapter_config.json")):
+                shutil.copyfile(path, (copy / shared).with_name(path.name))
     card = card_of(config, folder, measured, org=org, merged_from=f"{org}/{name}" if merge else "")
     (copy / "README.md").write_text(card, encoding="utf-8")
     return Upload(f"{org}/{config.name or copy.name}", "model", copy)
