@@ -40,7 +40,7 @@ from common import (
 from corpora.batches import Candidates, CandidateSet, mixed_batches
 from corpora.dialogues import CorpusDialogue, read_corpus
 from corpora.grouped import Group, LabelledRow, labelled_rows, mixed_item_batches
-from corpora.negatives import NegativeCounts
+from corpora.negatives import NegativeCounts, corrupt
 from dialeval.checkpoints.find import find_encoder
 from dialeval.core.exchange import Exchange
 from dialeval.papers.deb import (
@@ -181,8 +181,8 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
         network = new_network(DebNetwork, recipe, recipe["head"])
         if is_trunk(recipe["start_from"]):
             take_head(network, recipe["start_from"])
-        if recipe.get("head_contexts"):
-            fit_head(network, training_rows(sampled(next(iter(sources.values())), recipe), recipe, seed=0), recipe)
+            if recipe["head_fit"]:
+                fit_head(network, next(iter(sources.values())), recipe)
         model = TwoTasks(network, settings["mlm_weight"], original_weights(recipe))
     collator = MaskingCollator(network, recipe)
     batches = mixed_item_batches(
@@ -224,29 +224,42 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace) -> None:
 
 
 def take_head(network: DebNetwork, start: str) -> None:
-    """Go on with the head for valid replies that the shared encoder learned with: half of its logit to either side."""
+    """Go on with the head for valid replies that the shared encoder learned with."""
     if network.pooler is not None or network.classifier.bias is None:
         raise SystemExit("the encoder's head has a bias and does not pool; set head to {pooled: false, bias: true}")
-    weight, bias = trunk_head(read_trunk(start)[0], "valid")
+    set_head(network, *trunk_head(read_trunk(start)[0], "valid"))
+
+
+def fit_head(network: DebNetwork, groups: list[Group], recipe: Recipe) -> None:
+    """A head fitted on the states of the encoder, which stays as it is: the mean of it and of the one that the encoder
+    learned with, if it learned with one, each in its own unit.
+
+    Wrong are the wrong replies of the contexts, and right ones whose words are in disorder, said twice or cut off.
+    """
+    settings, draw = recipe["head_fit"], np.random.default_rng(recipe["seed"])
+    chosen = draw.permutation(len(groups))[: settings["contexts"]]
+    rows = training_rows([groups[place] for place in sorted(chosen.tolist())], recipe, seed=0)
+    right = {row.exchange: corrupt(row.exchange.response, draw) for row in rows if row.valid}
+    damaged = [replace(exchange, response=reply) for exchange, reply in right.items() if reply]
+    states = network_rows(network, [*(row.exchange for row in rows), *damaged])[:, :-2]
+    valid = [*(row.valid for row in rows), *(False for _ in damaged)]
+    counts = [1.0] * len(rows) + [settings["damaged"]] * len(damaged)
+    model = LogisticRegression(C=settings["strength"], max_iter=3000).fit(states, valid, counts)
+    found = torch.tensor([*model.coef_[0], model.intercept_[0]], dtype=torch.float32)
+    weight, bias = network.classifier.weight[0], network.classifier.bias[0]
+    learned = 2 * torch.cat([weight, bias[None]]).detach()
+    if learned.any():
+        seen = torch.from_numpy(states[: len(rows)])
+        units = [(seen @ head[:-1]).std() for head in (learned, found)]
+        found = (learned / units[0] + found / units[1]) * units[1] / 2
+    set_head(network, found[:-1], found[-1])
+
+
+def set_head(network: DebNetwork, weight: Tensor, bias: Tensor) -> None:
+    """Half of a logit to either side."""
     with torch.no_grad():
         network.classifier.weight.copy_(torch.stack([weight, -weight]) / 2)
         network.classifier.bias.copy_(torch.stack([bias, -bias]) / 2)
-
-
-def sampled(groups: list[Group], recipe: Recipe) -> list[Group]:
-    """As many contexts as the recipe fits the head on."""
-    chosen = np.random.default_rng(recipe["seed"]).permutation(len(groups))[: recipe["head_contexts"]]
-    return [groups[int(place)] for place in sorted(chosen)]
-
-
-def fit_head(network: DebNetwork, rows: list[LabelledRow], recipe: Recipe) -> None:
-    """A head for valid replies on an encoder that learned without one: half of its logit to either side."""
-    features = network_rows(network, [row.exchange for row in rows])[:, :-2]
-    model = LogisticRegression(C=recipe["head_strength"], max_iter=2000).fit(features, [row.valid for row in rows])
-    weight, bias = torch.from_numpy(model.coef_[0]).float(), float(model.intercept_[0])
-    with torch.no_grad():
-        network.classifier.weight.copy_(torch.stack([weight, -weight]) / 2)
-        network.classifier.bias.copy_(torch.tensor([bias, -bias]) / 2)
 
 
 def training_rows(groups: list[Group], recipe: Recipe, *, seed: int) -> list[LabelledRow]:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from common import Recipe, Run, parse_arguments, plain_errors, with_steps
 from corpora.grouped import Group, mixed_item_batches
+from corpora.negatives import corrupt
 from dialeval.core.exchange import Exchange
 from dialeval.papers.learned import quantile_curves
 from dialeval.papers.quantidce import (
@@ -71,6 +72,15 @@ def with_all_levels(groups: list[Group], per_level: int) -> list[Group]:
     ]
 
 
+def with_damaged(groups: list[Group], count: int, seed: int) -> list[Group]:
+    """So many right replies of each context in disorder, said twice or cut off, among those that were mined."""
+    draw, damaged = np.random.default_rng(seed), []
+    for group in groups:
+        drawn = (corrupt(group.positives[place], draw) for place in draw.permutation(len(group.positives)))
+        damaged.append(replace(group, mined=(*group.mined, *[reply for reply in drawn if reply][:count])))
+    return damaged
+
+
 def levels_of(group: Group, per_level: int, rng: np.random.Generator) -> list[Exchange]:
     """The same number of random, adversarial and right replies, in this order."""
     drawn = []
@@ -109,8 +119,11 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, Any
     """Leaves OUT/pretraining/checkpoint."""
     folder, per_level = arguments.out / "pretraining", recipe["pretraining"]["per_level"]
     sources, shares, held_out = data
-    groups = [with_all_levels(part, per_level) for part in sources.values()]
     settings = recipe["pretraining"]
+    groups = [
+        with_damaged(with_all_levels(part, per_level), settings.get("damaged", 0), recipe["seed"])
+        for part in sources.values()
+    ]
     settings = with_steps(settings, len(groups[0]) / (shares[0] / sum(shares)), settings["batch_size"])
     set_seed(recipe["seed"])
     network = new_network(QuantiDceNetwork, recipe, {})

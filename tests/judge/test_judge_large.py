@@ -24,6 +24,15 @@ def test_replies_are_ordered_as_people_would(judge: Any) -> None:
     assert best > 0.5 > max(foreign, rude)
 
 
+def test_deb_and_density_stand_on_its_encoder_and_cost_no_pass_of_their_own(judge: Any) -> None:
+    heads = [dialeval.load(name, checkpoint=f"{name}-large", device="cpu") for name in ("deb", "density")]
+    assert {head.network.encoder_id for head in heads} == {judge.network.encoder_id}
+    replies = ["Oh no! Did the airline find it?", "The library closes at six on Fridays."]
+    for head in heads:
+        fitting, foreign = head.score(replies, [CONTEXT] * 2).values
+        assert fitting > foreign
+
+
 def test_the_end_of_a_long_answer_counts(judge: Any) -> None:
     advice = "Then call the desk at the airport and give them the tag number. "
     whole = "Start with the list of what you packed. " + advice * 6

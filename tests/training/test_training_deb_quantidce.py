@@ -14,9 +14,13 @@ import torch
 from safetensors.torch import load_file
 
 import common
+import deb
+import quantidce
 import trainer
-from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.papers.deb import Deb
+from corpora.grouped import Group, labelled_rows
+from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
+from dialeval.encoders.layout import PairFormat
+from dialeval.papers.deb import Deb, DebNetwork
 from dialeval.papers.quantidce import QuantiDce
 from refusals import refused
 from tiny_words import WORDS
@@ -319,3 +323,41 @@ def test_two_processes_train_one_network(words: Any, tmp_path: Path) -> None:
 
 
 # --- the public ratings ----------------------------------------------------------------------------
+
+
+def test_a_fitted_head_tells_damaged_replies_and_keeps_half_of_the_learned_one() -> None:
+    config = CheckpointConfig(
+        "deb", encoder=EncoderSource(tuning="frozen"), layout=PairFormat(max_length=48),
+        architecture={"pooled": False, "bias": True},
+    )  # fmt: skip
+    network = DebNetwork.create(config)
+    draw = random.Random(3)
+    sentences = [" ".join(draw.sample(WORDS, 6)) for _ in range(16)]
+    groups = [
+        Group(str(place), ("hello there",), (sentences[place],), random=(sentences[place + 1],))
+        for place in range(0, 16, 2)
+    ]
+    head = {"contexts": 8, "damaged": 1.0, "strength": 10.0}
+    recipe = {**common.read_recipe(TRAINING / "recipes" / "deb-minilm.yaml"), "head_fit": head}
+    deb.set_head(network, torch.zeros(384), torch.zeros(()))
+    deb.fit_head(network, groups, recipe)
+    alone = network.classifier.weight[0].clone()
+    logits = deb.held_out_logits(network, labelled_rows(groups, negatives="random"))
+    assert np.mean((logits[:, 0] > logits[:, 1]) == np.array([True, False] * 8)) > 0.9
+    learned = torch.randn(384, generator=torch.Generator().manual_seed(1))
+    deb.set_head(network, learned, torch.zeros(()))
+    deb.fit_head(network, groups, recipe)
+    rest = network.classifier.weight[0] - alone / 2
+    assert torch.nn.functional.cosine_similarity(rest, learned, dim=0) > 0.999
+
+
+def test_damaged_right_replies_stand_beside_mined_ones() -> None:
+    right = ("we could go to the sea on sunday", "yes", "the train leaves at ten in the morning")
+    group = Group("a", ("shall we travel",), right, mined=("the sea is blue",))
+    (damaged,) = quantidce.with_damaged([group], 2, seed=4)
+    first, *others = damaged.mined
+    assert first == "the sea is blue"
+    assert len(others) == 2
+    words = [set(reply.split()) for reply in right]
+    assert all(reply not in right and any(set(reply.split()) <= known for known in words) for reply in others)
+    assert quantidce.with_damaged([group], 0, seed=4) == [group]
