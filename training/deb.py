@@ -14,7 +14,7 @@ from __future__ import annotations
 import interruptible  # noqa: F401  # isort: skip
 import argparse
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import interruptible  # noqa: F401  # isort: skip
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
