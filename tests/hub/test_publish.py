@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -211,6 +212,38 @@ def test_a_foreign_name_leads_nowhere(
     rename(checkpoint, encoder="someone/tiny-encoder", name=str(victim) if where == "absolute" else "../victim")
     assert "name is" in publish(checkpoint, "--dry-run", code=2).stderr
     assert not victim.exists()
+
+
+def test_only_the_files_of_a_checkpoint_are_sent(publish: Any, checkpoint: Path, tmp_path: Path) -> None:
+    """What a folder below holds, a link in it leads to, or a name hides, is somebody's own."""
+    (tmp_path / "key.json").write_text("{}")
+    (checkpoint / "sub").mkdir()
+    (checkpoint / "sub" / "linked.json").symlink_to(tmp_path / "key.json")
+    (checkpoint / "sub" / "mine.json").write_text("{}")
+    (checkpoint / ".env.txt").write_text("KEY=1")
+    os.mkfifo(checkpoint / "sub" / "pipe.safetensors")
+    (checkpoint / "spiece.model").write_bytes(b"a tokenizer")
+    printed = publish(checkpoint, "--dry-run").stdout
+    assert "spiece.model" in printed
+    for name in ("linked", "mine", ".env", "pipe"):
+        assert name not in printed
+
+
+@pytest.mark.parametrize("org", ["", "..", "a/b", "-x", "a b", "x" * 100])
+def test_what_the_hub_could_not_take_is_refused_before(org: str, publish: Any, checkpoint: Path) -> None:
+    for what in (checkpoint, "density"):
+        assert "Repo id must" in publish(what, "--dry-run", "--org", org, code=2).stderr
+
+
+def test_a_space_that_is_odd_is_read_or_refused(publish: Any, tmp_path: Path) -> None:
+    space = tmp_path / "odd"
+    space.mkdir()
+    for name in ("app.py", "requirements.txt"):
+        (space / name).write_text("dialeval\n")
+    (space / "README.md").write_bytes(b"\xff\xfe\0")
+    assert "README.md  3 bytes" in publish(space, "--dry-run").stdout
+    os.mkfifo(space / "pipe")
+    assert "is no plain file" in publish(space, "--dry-run", code=2).stderr
 
 
 def test_links_of_a_space_bring_nothing_along(hub: LoopbackHub, publish: Any, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from dialeval.checkpoints.find import (
 )
 from dialeval.checkpoints.untrusted import (
     check_config,
+    check_files,
+    shown,
 )
 from dialeval.encoders.layout import PairFormat
 from dialeval.version import __version__
@@ -87,6 +89,7 @@ class CheckpointConfig:
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read and check a folder's `config.json`."""
+        check_files(folder)
         path = folder / "config.json"
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
@@ -95,12 +98,12 @@ class CheckpointConfig:
         except (OSError, ValueError, RecursionError) as error:
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
         if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
-            model_type = raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__
-            raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {model_type!r})")
+            model_type = shown(raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__)
+            raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {model_type})")
         version = raw.get("format_version")
         if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
             raise CheckpointError(
-                f"{folder} has format {version!r}, this dialeval reads up to {FORMAT_VERSION}; upgrade dialeval"
+                f"{folder} has format {shown(version)}, this dialeval reads up to {FORMAT_VERSION}; upgrade dialeval"
             )
         try:
             check_config(raw)

@@ -110,6 +110,13 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def parts_of(folder: Path) -> list[Path]:
+    """What a checkpoint may consist of: the files of its folder and of its adapter; what else lies there is none."""
+    adapter = folder / "adapter"
+    tuned = adapter.rglob("*") if adapter.is_dir() and not adapter.is_symlink() else ()
+    return sorted([*folder.iterdir(), *tuned])
+
+
 def weights_digest(folder: Path, layers: str | None = None) -> str:
     """One digest over what moves a checkpoint's values: weights, shared layers, layout; not its folder's name."""
     digest = hashlib.sha256((layers or "").encode())
@@ -117,7 +124,9 @@ def weights_digest(folder: Path, layers: str | None = None) -> str:
     told = parse_json(config.read_text("utf-8")) if config.is_file() else {}
     if "layout" in told:
         digest.update(json.dumps([told["layout"], told.get("architecture")], sort_keys=True).encode())
-    for path in sorted(folder.rglob("*.safetensors")):
+    for path in parts_of(folder):
+        if path.suffix != ".safetensors" or not path.is_file():
+            continue
         if layers and path.relative_to(folder).as_posix() in (LAYERS, ADAPTER):
             continue
         digest.update(path.relative_to(folder).as_posix().encode())

@@ -53,7 +53,6 @@ from dialeval.checkpoints.load import (
     with_lora,
 )
 from dialeval.checkpoints.untrusted import (
-    check_files,
     tensor_shapes,
 )
 from dialeval.encoders.base import first_token, freeze_embeddings, load_exactly, tuned_state, width
@@ -142,7 +141,6 @@ class Network(nn.Module):
     ) -> Self:
         """Load a checkpoint: a folder, a Hub id, or the embedded one. Adapters are merged unless `trainable`."""
         located = find_checkpoint(source, default=cls.default_checkpoint(), revision=revision)
-        check_files(located.folder)
         config = CheckpointConfig.read(located.folder)
         if config.approach != cls.approach:
             raise CheckpointError(f"{located.folder} is a checkpoint of {config.approach}, not of {cls.approach}")
@@ -323,7 +321,6 @@ def _adapter(folder: Path, source: EncoderSource, encoders: tuple[str, ...] = ("
 def _start_folder(start: str | Path, encoder: EncoderSource) -> tuple[Path, EncoderSource]:
     """A checkpoint to begin from and its encoder; what is tuned fits only the base that it was trained over."""
     folder = find_checkpoint(start, default=str(start)).folder
-    check_files(folder)
     theirs = CheckpointConfig.read(folder).encoder
     if theirs.tuning not in ("lora", "layers"):
         raise CheckpointError(

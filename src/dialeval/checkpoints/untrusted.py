@@ -10,13 +10,13 @@ import json
 import math
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from dialeval.checkpoints.find import CheckpointError, first_line
+from dialeval.checkpoints.find import CheckpointError, first_line, parts_of
 
 #: Tokenizers of a hundred languages come to some 35 MB of JSON; nothing else does.
 MAX_JSON_BYTES = 2**28
@@ -48,7 +48,7 @@ def check_files(folder: Path) -> None:
     """
     home = folder.resolve()
     allowed = [home, home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [home]
-    for path in _entries(folder):
+    for path in parts_of(folder):
         try:
             target = path.resolve(strict=True)
             status = target.stat()
@@ -62,13 +62,6 @@ def check_files(folder: Path) -> None:
             raise CheckpointError(f"{path} is not a plain file; a checkpoint holds files only")
         if path.suffix in _TEXTS and status.st_size > MAX_JSON_BYTES:
             raise CheckpointError(f"{path} has {status.st_size} bytes, more than any file of a checkpoint; remove it")
-
-
-def _entries(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.iterdir())
-    adapter = folder / "adapter"
-    if adapter.is_dir() and not adapter.is_symlink():
-        yield from sorted(adapter.rglob("*"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -90,7 +83,7 @@ def check_sizes(raw: Mapping[str, Any], path: Path) -> None:
         raise CheckpointError(f"{path} is of quantised weights, which only libraries that it names could read")
     for key, value in raw.items():
         if isinstance(value, int) and not -MAX_SIZE <= value <= MAX_SIZE:
-            raise CheckpointError(f"{path} is damaged: {key} is {_shown(value)}, which is out of range")
+            raise CheckpointError(f"{path} is damaged: {key} is {shown(value)}, which is out of range")
         # -1 says "none" in configurations of DeBERTa.
         if isinstance(value, int) and value < -1 and (key.startswith(("num_", "max_")) or key.endswith("_size")):
             raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
@@ -137,7 +130,7 @@ def adapter_settings(folder: Path) -> dict[str, Any]:
     rank, alpha, dropout = raw.get("r"), raw.get("lora_alpha"), raw.get("lora_dropout", 0.0)
     modules = raw.get("target_modules")
     if not _is_int(rank, 1, MAX_RANK):
-        raise CheckpointError(f"{path} is damaged: the rank is {_shown(rank)}, not a number up to {MAX_RANK}")
+        raise CheckpointError(f"{path} is damaged: the rank is {shown(rank)}, not a number up to {MAX_RANK}")
     if not _is_number(alpha) or not _is_number(dropout) or not 0 <= dropout < 1:
         raise CheckpointError(f"{path} is damaged: lora_alpha and lora_dropout are not numbers in their range")
     if not isinstance(modules, list) or not modules or not all(isinstance(name, str) for name in modules):
@@ -145,7 +138,7 @@ def adapter_settings(folder: Path) -> dict[str, Any]:
     for key, shape in tensor_shapes(folder / "adapter_model.safetensors").items():
         side = 0 if "lora_A" in key else 1
         if len(shape) != 2 or shape[side] != rank:
-            raise CheckpointError(f"{folder} does not fit together: {_shown(key)} has shape {shape} at rank {rank}")
+            raise CheckpointError(f"{folder} does not fit together: {shown(key)} has shape {shape} at rank {rank}")
     return {
         "r": rank,
         "lora_alpha": alpha,
@@ -195,7 +188,7 @@ def check_config(raw: Mapping[str, Any]) -> None:
 
 def _require(is_sound: bool, key: str, value: Any, what: str) -> None:
     if not is_sound:
-        raise ValueError(f"{key} is {_shown(value)}, not {what}")
+        raise ValueError(f"{key} is {shown(value)}, not {what}")
 
 
 def _is_label(value: Any) -> bool:
@@ -212,7 +205,8 @@ def _is_number(value: Any) -> bool:
     return abs(value) <= MAX_SIZE if isinstance(value, int) else math.isfinite(value)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value of somebody's file, for a message."""
     if isinstance(value, int) and value.bit_length() > 64:
         return "a number of many digits"
     text = repr(value)

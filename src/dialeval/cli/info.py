@@ -68,7 +68,7 @@ def _checkpoint(source: str) -> dict[str, str]:
     """What a checkpoint says of itself, read as data: no weights are loaded."""
     from dialeval.checkpoints.catalogue import checkpoint_named
     from dialeval.checkpoints.config import CheckpointConfig
-    from dialeval.checkpoints.find import find_checkpoint, weights_digest
+    from dialeval.checkpoints.find import find_checkpoint, parts_of, weights_digest
     from dialeval.registry import REGISTRY
 
     listed = checkpoint_named(source)
@@ -76,7 +76,7 @@ def _checkpoint(source: str) -> dict[str, str]:
         raise ValueError(f"{source} is a metric without a checkpoint; `dialeval info` lists metrics")
     located = find_checkpoint(source, default=source)
     config = CheckpointConfig.read(located.folder)
-    size = sum(path.stat().st_size for path in located.folder.rglob("*") if path.is_file())
+    size = sum(path.stat().st_size for path in parts_of(located.folder) if path.is_file())
     layout, training = config.layout, config.training
     facts = {
         "name": config.name or located.folder.name,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.checkpoints.find import SHARED, WEIGHTS, embedded_checkpoints, find_tuned
+from dialeval.checkpoints.find import DATA_FILES, SHARED, WEIGHTS, embedded_checkpoints, find_tuned, parts_of
 from dialeval.core.specs import did_you_mean
 from dialeval.hub.modules import module_folders
-from dialeval.io.files import first_line, hub_errors, inside
+from dialeval.io.files import first_line, hub_errors, inside, is_stream
 from dialeval.version import __version__
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 #: Words that stand for all of a kind.
 KINDS = ("models", "modules", "spaces", "all")
-#: What a checkpoint may consist of; anything else in its folder stays at home.
-_DATA = ("*.json", "*.safetensors", "*.txt", "README.md")
 #: What a Space with the tag `leaderboard` shows.
 _SHOWN_RESULTS = ("agreement.jsonl", "overall.jsonl", "published.json")
 _SCRAP = ("__pycache__", ".*")
@@ -140,7 +138,7 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
         network.save_pretrained(copy, merged=True)
         config = CheckpointConfig.read(copy)
     else:
-        for path in (path for pattern in _DATA for path in folder.rglob(pattern) if path.is_file()):
+        for path in filter(_is_sent, parts_of(folder)):
             target = copy / path.relative_to(folder)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
@@ -151,7 +149,24 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
                 shutil.copyfile(path, (copy / shared).with_name(path.name))
     card = card_of(config, folder, measured, org=org, merged_from=f"{org}/{name}" if merge else "")
     (copy / "README.md").write_text(card, encoding="utf-8")
-    return Upload(f"{org}/{config.name or copy.name}", "model", copy)
+    return Upload(_repository(org, config.name or copy.name), "model", copy)
+
+
+def _repository(org: str, name: str) -> str:
+    """The id on the Hub, which takes few characters in one; what a checkpoint calls itself may hold any."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(f"{org}/{name}")
+    except HFValidationError as error:
+        raise PublishError(f"{first_line(error)}; choose another --org, or another name in config.json") from None
+    return f"{org}/{name}"
+
+
+def _is_sent(path: Path) -> bool:
+    """Data, and nothing hidden: what else lies in a checkpoint's folder stays at home."""
+    return path.is_file() and not path.name.startswith(".") and any(map(path.match, DATA_FILES))
 
 
 def card_of(config: CheckpointConfig, folder: Path, measured: CardResults | None = None, **names: str) -> str:
@@ -175,17 +190,20 @@ def _space(folder: Path, org: str, workspace: Path, results: Path | None) -> Upl
             raise PublishError(f"{folder} is neither a checkpoint (no config.json) nor a Space (no {name})")
     for path in folder.rglob("*"):
         inside(folder, path.relative_to(folder))  # a link must not bring along what lies elsewhere
+        if is_stream(path):
+            raise PublishError(f"{path} is no plain file; a Space holds files only")
     copy = inside(workspace, f"space-{folder.name}")
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(*_SCRAP))
-    readme = (copy / "README.md").read_text(encoding="utf-8")
+    readme = (copy / "README.md").read_text(encoding="utf-8", errors="surrogateescape")
     if results is not None and "- leaderboard" in readme:
         (copy / "results").mkdir()
         for path in (results / name for name in _SHOWN_RESULTS):
             if path.is_file():
                 shutil.copyfile(path, copy / "results" / path.name)
     # The card says where to load from, which is where it is published.
-    (copy / "README.md").write_text(readme.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"'), "utf-8")
-    return Upload(f"{org}/{folder.name}", "space", copy)
+    readme = readme.replace(f'"dialeval/{folder.name}"', f'"{org}/{folder.name}"')
+    (copy / "README.md").write_text(readme, "utf-8", "surrogateescape")
+    return Upload(_repository(org, folder.name), "space", copy)
 
 
 def _is_tagged(api: Any, where: Mapping[str, Any], tag: str, commit: str) -> bool:

@@ -32,11 +32,12 @@ from dialeval.checkpoints.find import (
     weights_digest,
 )
 from dialeval.checkpoints.load import load_encoder, load_tokenizer
+from dialeval.checkpoints.untrusted import check_files, read_json
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import longest_input, states
 from dialeval.encoders.batching import PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
 from dialeval.encoders.layout import PairFormat, PairTokenizer
-from dialeval.io.files import parse_json, replace_file
+from dialeval.io.files import replace_file
 from dialeval.papers import network_class
 from dialeval.statistics.moments import Moments
 
@@ -259,4 +260,5 @@ def _tuned(folder: Path) -> tuple[Any, Any, PairFormat]:
 
 
 def _model_type(folder: Path) -> Any:
-    return parse_json((folder / "config.json").read_text(encoding="utf-8")).get("model_type")
+    check_files(folder)
+    return read_json(folder / "config.json").get("model_type")
