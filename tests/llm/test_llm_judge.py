@@ -8,7 +8,7 @@ import math
 import pickle
 import sqlite3
 import threading
-from base64 import b64encode
+from base64 import b32encode, b64encode
 from urllib.parse import quote
 
 import pytest
@@ -41,6 +41,20 @@ SPELLINGS = {
     "html": "".join(f"&#{ord(one)};" for one in KEY),
     "hexadecimal": KEY.encode().hex(),
     "quoted": f'"{KEY[:9]}" + "{KEY[9:]}"',
+    "listed": json.dumps(list(KEY)),
+    "with signs between": "\u200b*".join(KEY),
+    "in capitals": KEY.upper(),
+    "full width": "".join(chr(ord(one) + 0xFEE0) for one in KEY),
+    "marked up": f"<b>{KEY[:9]}</b>{KEY[9:]}",
+    "coloured": f"{KEY[:9]}\x1b[1m{KEY[9:]}",
+    "as in a mail": KEY.replace("-", "=2D"),
+    "octal": "".join(f"\\{ord(one):03o}" for one in KEY),
+    "in C": ", ".join(f"0x{ord(one):02x}" for one in KEY),
+    "in Rust": "".join(f"\\u{{{ord(one):x}}}" for one in KEY),
+    "numbers": str([*KEY.encode()]),
+    "hexadecimal pairs": KEY.encode().hex(":"),
+    "base32": b32encode(KEY.encode()).decode(),
+    "base64 of UTF-16": b64encode(KEY.encode("utf-16-le")).decode(),
 }
 
 
@@ -244,7 +258,7 @@ def test_an_estimate_asks_nothing_and_knows_what_is_cached():
 def test_the_key_is_nowhere(tmp_path, caplog, capsys):
     """A server that puts the key into everything it says: answer, model, fingerprint, tokens, errors."""
     caplog.set_level(logging.DEBUG)
-    said = {"text": f"{KEY} 4", "fingerprint": KEY, "logprobs": likely({KEY: 1}, {"4": 1})}
+    said = {"text": f"{KEY} 4", "fingerprint": KEY, "finish": KEY, "logprobs": likely({KEY: 1}, {"4": 1})}
 
     def behave(request, before):
         if number_in(request) == 0:

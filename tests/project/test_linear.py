@@ -16,7 +16,6 @@ import pytest
 
 import dialeval
 from dialeval.io.files import hidden_names
-from dialeval.io.harmless import _spellings
 from dialeval.llm.reading import aspect_pattern
 
 #: Characters, and seconds of the processor in which they are read. A linear expression takes a hundredth of a second
@@ -31,8 +30,6 @@ PAGE = PACKAGE.parents[1] / "spaces" / "side_by_side"
 #: Put together while the program runs: what each may look like.
 BUILT = {
     "aspect_pattern": aspect_pattern("grammar"),
-    "without_secrets": _spellings("sk-abcdefgh"),
-    "_spellings": _spellings("sk-abcdefgh"),
     "hidden_names": hidden_names(Path("scores.jsonl")),
 }
 

@@ -10,9 +10,13 @@ import io
 import json
 import os
 import re
-from base64 import b64encode
-from collections.abc import Iterable, Mapping
+import unicodedata
+from base64 import b32encode, b64encode
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
+from html import unescape
+from itertools import accumulate
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -66,10 +70,10 @@ def for_markdown(text: str, *, code: bool = False) -> str:
 _COMMANDS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
-def json_line(values: Mapping[str, Any]) -> str:
-    """A line of JSON that says the same, and that a terminal may show."""
-    text = json.dumps(values, ensure_ascii=False)
-    return _COMMANDS.sub(lambda command: json.dumps(command[0])[1:-1], text) + "\n"
+def json_text(values: Mapping[str, Any], indent: int | None = None) -> str:
+    """A line of JSON, or several, that says the same, and that a terminal may show."""
+    text = json.dumps(values, ensure_ascii=False, indent=indent)
+    return _COMMANDS.sub(lambda command: json.dumps(command[0])[1:-1], text)
 
 
 def csv_line(cells: Iterable[Any]) -> str:
@@ -97,8 +101,6 @@ def _is_formula(cell: str) -> bool:
 
 #: Environment variables with what nobody else may see.
 _SECRET_NAMES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
-#: Between two characters of a secret that is broken over lines or quoted.
-_BREAKS = r"(?:\s|\\[nrt]|[\"'+]){0,40}"
 #: Servers of one's own take any key; `none` and `EMPTY` would be found in words.
 _SHORTEST = 6
 
@@ -112,32 +114,79 @@ def told(text: str, secrets: Iterable[str] = (), most: int = 200) -> str:
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """A text in which keys and tokens, those of the environment and `secrets`, are masked however they are written.
 
-    That is as they are, in base64 (of a longer text, too), in hexadecimal digits, and with any of their characters
-    percent-encoded or written as in JSON, Python or HTML; also broken over lines.
+    Letters and digits count, whatever stands between them, in capitals or not: as they are, escaped as JSON, Python, C,
+    HTML, mails or addresses do it, as the codes of the characters, and in base64 (of a longer text, too) and base32.
     """
     for secret in {*secrets, *(os.environ.get(name, "") for name in _SECRET_NAMES)}:
-        if len(plain := secret.strip()) >= _SHORTEST:
-            text = _spellings(plain).sub("***", text)
+        if len(text) >= _SHORTEST <= len(plain := secret.strip()):
+            text = _masked(text.replace(plain, "***"), _spellings(plain))
     return text
 
 
+#: Letters and digits; and before them what stands for a character, or for nothing: a line break, a tag, a colour.
+_AS_IT_IS = re.compile(r"[^\W_]+")
+_UNESCAPED = re.compile(
+    r"%(?:25){0,8}([0-9a-f]{2})|\\{1,8}(?:x|u00|u0{6}|u\{0{0,4})([0-9a-f]{2})\}?|0x([0-9a-f]{2})|=([0-9a-f]{2})"
+    r"|&#x0{0,6}([0-9a-f]{2});?|\\{1,8}([0-7]{3})|&#0{0,6}(\d{2,3});?|&([a-z]{2,12});|\\{1,8}[nrt]|<[^<>\s]{0,20}>"
+    r"|\x1b\[[0-9;]{0,20}[a-z]|[^\W_]+",
+    re.IGNORECASE,
+)
+#: Its groups that are no hexadecimal digits.
+_OCTAL, _DECIMAL, _NAMED = 6, 7, 8
+
+
+def _masked(text: str, spellings: Collection[str]) -> str:
+    """The text without the places whose letters and digits come to one of these spellings."""
+    for pattern in (_AS_IT_IS, _UNESCAPED):
+        pieces = [(part, *match.span()) for match in pattern.finditer(text) if (part := _read(match))]
+        ends = list(accumulate(len(part) for part, *_ in pieces))
+        whole, kept, reached = "".join(part for part, *_ in pieces), [], 0
+
+        def place(offset: int, pieces: Any = pieces, ends: list[int] = ends) -> tuple[int, int]:
+            """Where a character that was read stands in the text."""
+            part, start, end = pieces[number := bisect_right(ends, offset)]
+            start += offset - ends[number] + len(part) if (as_read := len(part) == end - start) else 0
+            return start, start + 1 if as_read else end
+
+        for first, last in sorted(hit for spelling in spellings for hit in _standing(whole, spelling)):
+            if (start := place(first)[0]) >= reached:
+                kept.append(text[reached:start])
+            reached = max(reached, place(last)[1])
+        text = "***".join([*kept, text[reached:]])
+    return text
+
+
+def _standing(text: str, part: str) -> Iterator[tuple[int, int]]:
+    """The first and the last character of every place where a part stands."""
+    start = text.find(part)
+    while start >= 0:
+        yield start, start + len(part) - 1
+        start = text.find(part, start + len(part))
+
+
+def _read(match: re.Match[str]) -> str:
+    """The letters and digits that a piece of a text stands for."""
+    which = match.lastindex or 0
+    if which == _NAMED:
+        plain = unescape(f"&{match[which]};")
+    elif which:
+        plain = chr(int(match[which], {_OCTAL: 8, _DECIMAL: 10}.get(which, 16)))
+    else:
+        plain = match[0] if match[0][0].isalnum() else ""
+    if plain.isascii():
+        return plain.lower() if plain.isalnum() else ""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", plain).casefold()))
+
+
 @cache
-def _spellings(secret: str) -> re.Pattern[str]:
-    """What a secret looks like; every run in it is bounded, so that no text takes longer than its length asks for."""
-    content = secret.encode("utf-8", "surrogatepass")
-    texts = {content.hex(), content.hex().upper()}
-    for before in range(3):
-        # The first and the last digit hold bits of what stands around it.
-        digits = b64encode(bytes(before) + content).decode().rstrip("=")
-        digits = digits[(0, 2, 3)[before] : None if (before + len(content)) % 3 == 0 else -1]
-        texts |= {digits, digits.replace("+", "-").replace("/", "_")}
-    known = [secret, *sorted(text for text in texts if len(text) >= _SHORTEST)]
-    return re.compile("|".join(_BREAKS.join(map(_written, text)) for text in known))
-
-
-def _written(character: str) -> str:
-    """The ways to write a character."""
-    code = ord(character)
-    percent = "".join(f"%(?:25){{0,3}}{byte:02X}" for byte in character.encode("utf-8", "replace"))
-    digits = rf"(?:\\{{1,4}}(?:u00|x)|&#x0{{0,6}}){code:02x};?|\\{{1,4}}u{code:04x}"
-    return rf"(?:\\{{0,4}}{re.escape(character)}|(?i:{percent}|{digits})|&#0{{0,6}}{code};?)"
+def _spellings(secret: str) -> frozenset[str]:
+    """What a secret is to `_read`: its characters, their codes, and encodings of its bytes."""
+    texts = [secret, *("".join(format(ord(letter), form) for letter in secret) for form in ("d", "o", "08b"))]
+    for content in (secret.encode(encoding, "surrogatepass") for encoding in ("utf-8", "utf-16-le", "utf-16-be")):
+        texts += [content.hex(), b32encode(content).decode()]
+        for before in range(3):
+            # The first and the last digit hold bits of what stands around it.
+            digits = b64encode(bytes(before) + content).decode().rstrip("=")
+            texts.append(digits[(0, 2, 3)[before] : None if (before + len(content)) % 3 == 0 else -1])
+    read = ("".join(filter(None, map(_read, _AS_IT_IS.finditer(text)))) for text in texts)
+    return frozenset(text for text in read if len(text) >= _SHORTEST)

@@ -39,6 +39,8 @@ _LONGEST_MESSAGE = 200
 _LATE = "the server did not answer in time"
 #: Of an answer; many samples with the likeliest tokens at every place take a few.
 MAX_ANSWER_BYTES = 32 * 2**20
+#: Of each of its texts, in characters.
+_LONGEST_TEXT = 1_000_000
 #: The client does not check types, so an answer of another shape may fail anywhere.
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
@@ -163,7 +165,7 @@ class Client:
     def _answer(self, completion: Any, question: Question) -> Answer:
         choices = sorted(completion.choices, key=lambda choice: choice.index)
         first, usage = choices[0], completion.usage
-        texts = tuple(self._clean(choice.message.content or "") for choice in choices)
+        texts = tuple(self._clean(_of_a_length(choice.message.content or "")) for choice in choices)
         counts: tuple[int, ...] = (usage.prompt_tokens, usage.completion_tokens or 0) if usage is not None else ()
         counted = bool(counts) and all(map(_is_count, counts)) and counts[0] > 0
         refusal = getattr(first.message, "refusal", None)
@@ -177,7 +179,7 @@ class Client:
                 for token in tokens or ()
             ),
             refusal=None if refusal is None else self._clean(str(refusal)),
-            finish=str(first.finish_reason or ""),
+            finish=self._clean(str(first.finish_reason or "")),
             served=self._clean(str(completion.model or "")),
             fingerprint=self._clean(str(completion.system_fingerprint or "")),
             tokens_in=counts[0] if counted else likely_tokens(question),
@@ -214,6 +216,13 @@ class Client:
     def _clean(self, text: str) -> str:
         """Without the key that some servers quote, and without the lone surrogates that no file can hold."""
         return without_secrets(text, self._secrets).encode("utf-8", errors="replace").decode()
+
+
+def _of_a_length(text: str) -> str:
+    """A text, which is refused before anything looks for a key or a score in it for minutes."""
+    if len(text) > _LONGEST_TEXT:
+        raise QuestionFailed(f"the answer is a text of {len(text):,} characters")
+    return text
 
 
 class _TooMuch(BaseException):
