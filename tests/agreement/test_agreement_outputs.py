@@ -142,3 +142,20 @@ def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp
     files[1].write_text("".join(files[1].read_text().splitlines(keepends=True)[:-1]))
     shorter = invoke("compare", *files, "--rows", rows[0])
     assert (shorter.exit_code, "40" in shorter.output) == (2, True)
+
+
+def test_nothing_of_a_former_run_stays_beside_the_results_of_another(report, tmp_path):
+    former = [
+        "halves.jsonl",
+        "overall.jsonl",
+        "filters.jsonl",
+        "aspects.jsonl",
+        "plots/scatter_x.png",
+        "plots/heatmap_x.svg",
+    ]
+    (tmp_path / "plots").mkdir()
+    for name in (*former, "mine.jsonl", "plots/mine.png"):
+        (tmp_path / name).write_text("former")
+    written = write_outputs(replace(report, halves=[], overall=[], filters=[], aspects=[]), tmp_path, ())
+    there = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert there == {*written, tmp_path / "mine.jsonl", tmp_path / "plots/mine.png"}

@@ -223,6 +223,15 @@ def test_a_folder_of_results_is_written_again() -> None:
         assert code == 0, message
 
 
+def test_nothing_of_a_former_run_stays_beside_the_results_of_another() -> None:
+    """It would be read as of this one."""
+    command = ["robustness", "-m", "python:toy_benchmark:count_words", "-i", "rows.jsonl", "-a", "repetition"]
+    assert run(*command, "--plots", "svg", "--out", "results", "--quiet")[0] == 0
+    Path("results/mine.png").write_text("precious")
+    assert run(*command, "--out", "results", "--quiet")[0] == 0
+    assert {path.name for path in Path("results").glob("*.*g")} == {"robustness.png", "mine.png"}
+
+
 @pytest.mark.parametrize("command", [AGREEMENT[:-1], ROBUSTNESS[:-1]])
 @pytest.mark.parametrize("place", ["rows.jsonl", "new.jsonl/deep/er"])
 def test_results_do_not_go_into_a_file(command: list[str], place: str) -> None:

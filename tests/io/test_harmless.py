@@ -25,7 +25,7 @@ from dialeval.io.harmless import (
     for_markdown,
     for_terminal,
     for_xml,
-    json_line,
+    json_text,
     one_line,
     told,
     without_secrets,
@@ -61,7 +61,7 @@ def test_xml_is_xml_whatever_a_text_holds(text: str) -> None:
 
 
 def test_a_terminal_is_told_nothing() -> None:
-    line = json_line({CONTROLS: [CONTROLS, "é 日本 👩\u200d🚀"]})
+    line = json_text({CONTROLS: [CONTROLS, "é 日本 👩\u200d🚀"]})
     assert json.loads(line) == {CONTROLS: [CONTROLS, "é 日本 👩\u200d🚀"]}
     assert line.strip().replace("\u200d", "").replace("\ufffe", "").isprintable()
     assert "é 日本" in line

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from dialeval.agreement.judgements import Cut, Judgements
 from dialeval.agreement.measure import Measured
 from dialeval.agreement.settings import Settings
 from dialeval.io.files import plain, read_json_lines, write_atomically
+from dialeval.io.harmless import json_text
 from dialeval.statistics.correlation import Floats
 
 #: Between them stands the metric's own signature in that of a number.
@@ -238,7 +238,7 @@ class Report:
             "skipped": [dataclasses.asdict(row) for row in self.skipped],
         }
         # First: it tells the next run that the others are its own.
-        write_atomically(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])
+        write_atomically(folder / "run.json", [json_text(about, indent=1)])
         tests = [plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
         paths = [
             self.write_table(folder),
@@ -258,8 +258,6 @@ class Report:
         aspects = [result.to_row() for result in self.aspects]
         if aspects:
             paths.append(_write_lines(folder / "aspects.jsonl", aspects))
-        else:  # what an earlier run left would stand beside these
-            (folder / "aspects.jsonl").unlink(missing_ok=True)
         return [*paths, folder / "run.json"]
 
     def write_table(self, folder: Path) -> Path:
@@ -322,5 +320,5 @@ def _shallow(test: PairedTest) -> dict[str, Any]:
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     known = ({name: value for name, value in row.items() if value is not None} for row in rows)
-    write_atomically(path, (json.dumps(row, ensure_ascii=False) for row in known))
+    write_atomically(path, map(json_text, known))
     return path

@@ -169,7 +169,7 @@ def robustness(
 
     read = reading.reader(context)
     formats = plot_formats(plots)
-    check_results(out, [*FILES, *(f"robustness.{form}" for form in formats)], [input, *files_of(metrics)])
+    check_results(out, FILES, [input, *files_of(metrics)])
     sources = find_sources(listed(metrics))
     rows = read(input)
     material = gather(

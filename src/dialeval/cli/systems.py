@@ -123,9 +123,8 @@ def rank(
 
     $ dialeval rank a.jsonl b.jsonl c.jsonl --json ranking.json --html ranking.html --plot ranking.png
     """
-    import json
-
     from dialeval.io.files import plain, write_atomically
+    from dialeval.io.harmless import json_text
     from dialeval.io.tables import show
     from dialeval.readers.pairing import files_by_name
     from dialeval.reports.plots.figures import save
@@ -163,7 +162,7 @@ def rank(
     if markdown is not None:
         write_atomically(markdown, [ranking.to_markdown().rstrip("\n")])
     if json_file is not None:
-        write_atomically(json_file, [json.dumps(plain(ranking.to_dict()), ensure_ascii=False, indent=1)])
+        write_atomically(json_file, [json_text(plain(ranking.to_dict()), indent=1)])
     if html_file is not None:
         write_atomically(html_file, [ranking.to_html().rstrip("\n")])
     if plot is not None:
@@ -267,9 +266,8 @@ def gate(
 
     $ dialeval gate new.jsonl -b old.jsonl --margin 0.05 --junit gate.xml --markdown gate.md
     """
-    import json
-
     from dialeval.io.files import write_atomically
+    from dialeval.io.harmless import json_text
     from dialeval.io.places import check_places
     from dialeval.registry import check_options, load_metrics
     from dialeval.systems import gate as test
@@ -291,7 +289,7 @@ def gate(
         for path, text in (
             (junit, outcome.to_junit),
             (markdown, outcome.to_markdown),
-            (json_file, lambda: json.dumps(outcome.to_dict(), ensure_ascii=False, indent=1)),
+            (json_file, lambda: json_text(outcome.to_dict(), indent=1)),
         ):
             if path is not None:
                 write_atomically(path, [text().rstrip("\n")])
@@ -319,10 +317,8 @@ _UNFINISHED = "the gate has not finished: it is still running, or was stopped"
 @contextmanager
 def _errors_in_reports(junit: Path | None, markdown: Path | None, json_file: Path | None) -> Iterator[None]:
     """Replace any earlier report, so that a failed run leaves its error instead."""
-    import json
-
     from dialeval.io.files import hub_tokens, is_stream, write_atomically
-    from dialeval.io.harmless import without_secrets
+    from dialeval.io.harmless import json_text, without_secrets
     from dialeval.systems.gate_outcome import error_as_junit, error_as_markdown
 
     def tell(message: str) -> Iterator[tuple[Path, str]]:
@@ -330,7 +326,7 @@ def _errors_in_reports(junit: Path | None, markdown: Path | None, json_file: Pat
         reports = {
             junit: error_as_junit(message),
             markdown: error_as_markdown(message),
-            json_file: json.dumps({"passed": False, "error": message}, ensure_ascii=False, indent=1),
+            json_file: json_text({"passed": False, "error": message}, indent=1),
         }
         return ((path, text.rstrip("\n")) for path, text in reports.items() if path is not None)
 

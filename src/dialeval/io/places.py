@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations, islice
 from pathlib import Path
@@ -83,14 +83,22 @@ def check_parent(path: Path) -> None:
         raise FileNotFoundError(f"the folder {path.parent} {problem}")
 
 
-def check_results(out: Path, names: Iterable[str], reads: Iterable[object]) -> None:
+def check_results(out: Path, names: Collection[str], reads: Iterable[object]) -> None:
     """Refuse a folder for results in which one of them would take the place of what is read, or of what no run of ours
-    has written: its run.json comes before the others.
+    has written: its run.json comes before the others. Names are patterns.
     """
     places = [out / name for name in names]
     check_places({f"{path.name} of --out": path for path in places}, reads)
-    if (there := next(filter(Path.exists, places), None)) and not _is_of_a_run(out / "run.json"):
+    there = next((path for name in names for path in out.glob(name)), None)
+    if there and not _is_of_a_run(out / "run.json"):
         raise FileExistsError(f"{there} is not of an earlier run and is not replaced; choose another folder")
+
+
+def drop_former(out: Path, patterns: Iterable[str], written: Collection[Path]) -> None:
+    """Remove what an earlier run left in its folder of results, and this one has not: it would be read as its own."""
+    for path in (path for pattern in patterns for path in out.glob(pattern)):
+        if path not in written:
+            path.unlink()
 
 
 def _is_of_a_run(file: Path) -> bool:

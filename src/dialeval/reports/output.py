@@ -15,15 +15,17 @@ from dialeval.agreement.score_comparison import Verdict
 from dialeval.agreement.sections import number, p_value
 from dialeval.io.files import progress_bar, write_atomically
 from dialeval.io.harmless import one_line
+from dialeval.io.places import drop_former
 from dialeval.io.tables import Table
 from dialeval.io.tables import show as print_blocks
 from dialeval.reports.leaderboard import render_markdown, render_page, tables
 
 _FORMATS = ("png", "svg")
-#: Beside pictures; what is read must not be one of them.
+#: What a run may leave; what is read must not be one of them.
 FILES = (
     *(f"{name}.jsonl" for name in "agreement tests excluded halves overall filters aspects".split()),
     *("run.json", "leaderboard.md", "leaderboard.html"),
+    *(f"plots/{kind}_*.{form}" for kind in ("scatter", "violin", "heatmap") for form in _FORMATS),
 )
 
 
@@ -34,6 +36,7 @@ def write_outputs(report: Report, folder: Path, plots: Sequence[str] = ("png",))
         from dialeval.reports.plots.panels import draw_all
 
         written += draw_all(report, folder / "plots", plots)
+    drop_former(folder, FILES, written)
     return written
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from dialeval.agreement.results import marked, versions
 from dialeval.agreement.sections import between, number
 from dialeval.io.files import plain, write_atomically
+from dialeval.io.harmless import json_text
+from dialeval.io.places import drop_former
 from dialeval.io.tables import Block, Code, Heading, Items, Table, to_markdown
 from dialeval.reports.plots.figures import SOFT, new_figure, save
 from dialeval.robustness.preference import AttackOutcome, Share
@@ -20,8 +21,8 @@ from dialeval.robustness.trial import Robustness
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Beside pictures; what is read must not be one of them.
-FILES = ("robustness.jsonl", "robustness.md", "run.json")
+#: What a run may leave; what is read must not be one of them.
+FILES = ("robustness.jsonl", "robustness.md", "run.json", "robustness.png", "robustness.svg")
 _HOW_TO_READ = (
     "A pair is a true reply and what an attack made of it. For a harmful attack the number is the share of pairs in "
     "which the true reply has the better value, ties counting half: 1 is perfect, 0.5 is what a coin does. For a "
@@ -46,12 +47,13 @@ def write_report(outcome: Robustness, folder: Path, formats: Sequence[str] = ("p
         "versions": versions(),
     }
     # The first tells the next run that the others are its own.
-    paths = [_write(folder / "run.json", [json.dumps(about, ensure_ascii=False, indent=1)])]
-    paths.append(_write(folder / "robustness.jsonl", (json.dumps(row) for row in rows_of(outcome.verdicts))))
+    paths = [_write(folder / "run.json", [json_text(about, indent=1)])]
+    paths.append(_write(folder / "robustness.jsonl", map(json_text, rows_of(outcome.verdicts))))
     paths.append(_write(folder / "robustness.md", render(outcome).splitlines()))
     if outcome.verdicts:
         drawn = [verdict for verdict in outcome.verdicts if verdict.domain == "all"]
         paths += save(shares(drawn, title=f"Robustness on {outcome.material.name}"), folder / "robustness", formats)
+    drop_former(folder, FILES, paths)
     return paths
 
 

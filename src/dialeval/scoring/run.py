@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 from dialeval.core.cautions import FirstRows
 from dialeval.core.exchange import Exchange
 from dialeval.io.files import is_stream, lock, name_place, replacing
+from dialeval.io.harmless import json_text
 from dialeval.io.places import check_parent, check_places, real
 from dialeval.readers import Rejects
 from dialeval.registry.interface import Metric
@@ -118,7 +119,7 @@ def _score_with(
         raise ValueError(_changed(journal, "ends earlier than it did"))
     if task.of_systems:
         with _in_place(summary_path(path)) as stream:
-            stream.write(json.dumps(summary.to_dict(), ensure_ascii=False, indent=2).encode() + b"\n")
+            stream.write(json_text(summary.to_dict(), indent=2).encode() + b"\n")
     with replacing(path) as hidden:
         with hidden.open("wb") as stream:
             _write(task, summary, stream, file_format, journal.finished())

@@ -13,7 +13,7 @@ from dialeval.core.cautions import cut_note
 from dialeval.core.exchange import counted
 from dialeval.core.scores import Scores, aspect_column
 from dialeval.core.specs import Condition
-from dialeval.io.harmless import csv_line, json_line
+from dialeval.io.harmless import csv_line, json_text
 from dialeval.registry.interface import Level, MetricInfo
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
@@ -62,7 +62,7 @@ def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dic
 
 def _write_json(stream: BinaryIO, columns: Mapping[str, Sequence[Any]]) -> None:
     for cells in zip(*columns.values(), strict=True):
-        stream.write(json_line(dict(zip(columns, cells, strict=True))).encode())
+        stream.write(json_text(dict(zip(columns, cells, strict=True))).encode() + b"\n")
 
 
 def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Callable[[Record], None]:
