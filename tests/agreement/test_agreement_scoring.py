@@ -86,11 +86,13 @@ def test_damaged_files_are_computed_again(toy, tmp_path):
     expected = score(watched, toy, tmp_path / "values")
     (path,) = (tmp_path / "values").rglob("*.jsonl")
     whole = path.read_text()
-    for damage in ("", whole[: len(whole) // 2], whole.replace('"value"', '"valve"', 1), "[]\n", whole.split("\n")[0]):
+    flipped = whole.replace('"value": ', '"value": 1', 1)
+    renamed = whole.replace('"value"', '"valve"', 1)
+    for damage in ("", whole[: len(whole) // 2], renamed, flipped, "[]\n", whole.split("\n")[0]):
         path.write_text(damage)
         assert score(watched, toy, tmp_path / "values") == expected
         assert path.read_text() == whole
-    assert len(SEEN) == 6 * 60
+    assert len(SEEN) == 7 * 60
 
 
 def test_another_signature_or_other_rows_have_their_own_values(toy, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import http.server
+import os
 import socket
 import threading
 import time
@@ -163,6 +164,16 @@ def test_a_damaged_cache_is_noticed_and_mended_and_a_whole_one_needs_no_mirror(t
     path.write_bytes(b"?" * len(CONTENT))
     assert fetch_files(TOY, mirror=mirror)[PATH].read_bytes() == CONTENT
     assert fetch_files(TOY, mirror=tmp_path / "gone")[PATH].read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_a_mirror_without_an_end_is_refused(kind: str, tmp_path: Path, cache: Path) -> None:
+    mirror = folder_mirror(tmp_path)
+    (file,) = (path for path in mirror.rglob("*") if path.is_file())
+    file.unlink()
+    {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero"), "folder": Path.mkdir}[kind](file)
+    refused(FetchError, "is not the pinned file", fetch_files, TOY, mirror=mirror)
+    assert kept(cache) == []
 
 
 def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

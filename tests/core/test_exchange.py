@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anything import ANYTHING
-from dialeval.core.exchange import BadRow, Dialogue, Exchange, check_exchange, exchanges_from_columns
+from dialeval.core.exchange import BadRow, Dialogue, Exchange, check_dialogue, check_exchange, exchanges_from_columns
 from dialeval.judge.verdicts import compare_replies
 from overlap_metric import Overlap
 from refusals import refused
@@ -111,6 +111,13 @@ DIALOGUE = [["a", "b", "c"]]
 )
 def test_letters_are_neither_turns_nor_facts(dialogues: Any, beside: Any, named: str) -> None:
     refused(ValueError, named, Overlap().score_dialogues, dialogues, **beside)
+
+
+def test_a_blank_fact_is_none() -> None:
+    blank = ("", " ", "\u200b", "\n\t")
+    assert Exchange(("Hi",), "Ho", facts=(*blank, "I ski.")) == Exchange(("Hi",), "Ho", facts=("I ski.",))
+    assert check_exchange(0, context="Hi", response="Ho", facts=blank).facts == ()
+    assert check_dialogue(0, dialogue=["a", "b"], facts=["I ski.", ""]).facts == ("I ski.",)
 
 
 def test_one_text_is_one_fact() -> None:

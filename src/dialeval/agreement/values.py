@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import shutil
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,7 +99,10 @@ def _read(path: Path) -> Values | None:
     """What `_write` wrote; None if it did not, or the file was damaged."""
     try:
         # Not splitlines: texts may hold other characters that Unicode calls line ends.
-        header, *rows = map(parse_json, path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
+        first, _, lines = path.read_text(encoding="utf-8").rstrip("\n").partition("\n")
+        header, *rows = map(parse_json, [first, *(lines.split("\n") if lines else ())])
+        if header.get("sum", _sum(lines)) != _sum(lines):  # older ones have none
+            return None
         problems = {row["id"]: str(row["problem"]) for row in rows if "problem" in row}
         values = {row["id"]: _number(row["value"]) for row in rows if "problem" not in row}
         if len(values) + len(problems) != header["rows"]:
@@ -122,7 +126,14 @@ def _write(path: Path, header: Mapping[str, str], ids: Sequence[str], values: Va
         else {"id": key, "value": plain(values.by_id[key]), **_beside(values.aspects_of(key))}
         for key in ids
     )
-    write_atomically(path, (json.dumps(row, ensure_ascii=False) for row in ({**header, **counts, **told}, *rows)))
+    lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    first = json.dumps({**header, **counts, **told, "sum": _sum(lines)}, ensure_ascii=False)
+    write_atomically(path, [first, lines] if lines else [first])
+
+
+def _sum(lines: str) -> int:
+    """A flipped bit may leave a number that is one, too."""
+    return zlib.crc32(lines.encode("utf-8", "surrogatepass"))
 
 
 def merged(parts: Iterable[Values]) -> Values:

@@ -11,11 +11,12 @@ import shutil
 import sys
 import urllib.parse
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dialeval.benchmarks.benchmark import BenchmarkInfo, SourceFile
-from dialeval.io.files import cache_directory
+from dialeval.io.files import cache_directory, is_stream
 from dialeval.version import how_to_install
 
 HOST = "https://raw.githubusercontent.com"
@@ -87,7 +88,9 @@ def _fetch(file: SourceFile, address: str, progress: bool) -> None:
         raise ModuleNotFoundError(message, name=error.name) from None
     pooch.get_logger().setLevel("WARNING")
     shown = progress and sys.stderr is not None and sys.stderr.isatty()
-    downloader = pooch.HTTPDownloader(progressbar=shown, timeout=TIMEOUT_SECONDS) if _is_url(address) else _copy
+    downloader = (
+        pooch.HTTPDownloader(progressbar=shown, timeout=TIMEOUT_SECONDS) if _is_url(address) else partial(_copy, file)
+    )
     name = f"{file.sha256[:2]}/{file.sha256}"
     cache = pooch.create(
         cache_directory() / "benchmarks",
@@ -114,11 +117,16 @@ def _fetch(file: SourceFile, address: str, progress: bool) -> None:
         raise FetchError(f"{address} is not the pinned file: sha256 is not {file.sha256[:12]}…; {_REMEDY}") from None
 
 
-def _copy(address: str, output: str, _pooch: Any) -> None:
-    """pooch's downloader for files of a folder."""
+def _copy(file: SourceFile, address: str, output: str, _pooch: Any) -> None:
+    """pooch's downloader for files of a folder; a pipe or a device there might have no end."""
     try:
+        size = Path(address).stat().st_size
+        if is_stream(Path(address)) or size != file.bytes:
+            raise FetchError(f"{address} is not the pinned file: it has {size} bytes, not {file.bytes}; {_REMEDY}")
         source = Path(address).open("rb")  # noqa: SIM115 - closed below
     except OSError as error:
+        if isinstance(error, FetchError):
+            raise
         raise FetchError(f"{address} cannot be read ({error.strerror}); {_REMEDY}") from None
     with source, Path(output).open("wb") as target:
         shutil.copyfileobj(source, target)

@@ -88,11 +88,18 @@ def _no_letters(**texts: Any) -> None:
         raise TypeError(f"{wrong} is a str; pass a tuple of strings")
 
 
+def _drop_blank_facts(row: Exchange | Dialogue) -> None:
+    """A blank fact would take a place among the others, and move values."""
+    told = tuple(fact for fact in row.facts if not (isinstance(fact, str) and is_blank(fact)))
+    if len(told) < len(row.facts):
+        object.__setattr__(row, "facts", told)
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
     """A context, the response to judge, and optionally references, persona facts, system and id.
 
-    `following` is what the other side said next, `speakers` who said each turn of the context.
+    `following` is what the other side said next, `speakers` who said each turn of the context. A blank fact is none.
     """
 
     context: tuple[str, ...]
@@ -106,6 +113,7 @@ class Exchange:
 
     def __post_init__(self) -> None:
         _no_letters(context=self.context, references=self.references, facts=self.facts, speakers=self.speakers)
+        _drop_blank_facts(self)
 
     @property
     def is_empty(self) -> bool:
@@ -129,6 +137,7 @@ class Dialogue:
 
     def __post_init__(self) -> None:
         _no_letters(turns=self.turns, facts=self.facts, speakers=self.speakers)
+        _drop_blank_facts(self)
 
     @property
     def answers(self) -> list[int]:

@@ -10,7 +10,7 @@ from itertools import combinations, islice
 from pathlib import Path
 from typing import TypeVar
 
-from dialeval.io.files import is_stream, parse_json, read_small
+from dialeval.io.files import is_stream, parse_json, place_beside, read_small
 
 Item = TypeVar("Item")
 #: Size and time of change of files.
@@ -109,6 +109,18 @@ def _is_of_a_run(file: Path) -> bool:
     return isinstance(about, dict) and {"command", "versions"} <= about.keys()
 
 
+def check_can_be_made(folder: Path) -> None:
+    """Refuse, before anything is computed, a place where the system lets no folder be made."""
+    tried = place_beside(folder)
+    try:
+        tried.mkdir(0o700)
+        tried.rmdir()
+    except OSError as error:
+        told = type(error)(f"{folder} cannot be made ({error.strerror}); choose another folder")
+        told.errno = error.errno  # which tells a full disk from a wrong place
+        raise told from None
+
+
 def check_new_folder(folder: Path, reads: Iterable[object] = ()) -> None:
     """Refuse, before anything is computed, a folder that a run cannot make: one that holds something, or is read."""
     there = real(folder)
@@ -117,6 +129,8 @@ def check_new_folder(folder: Path, reads: Iterable[object] = ()) -> None:
     for read in reads:
         if isinstance(read, str | Path) and there.is_relative_to(real(Path(read))):
             raise ValueError(f"{folder} lies in {read}, which is an input; choose another folder")
+    if there.parent.is_dir():
+        check_can_be_made(there)
 
 
 def real(path: Path) -> Path:

@@ -14,7 +14,7 @@ import numpy as np
 from dialeval.checkpoints.config import current_versions
 from dialeval.hub.card import render_card
 from dialeval.io.files import left_beside, parse_json, place_beside
-from dialeval.io.places import check_parent, real
+from dialeval.io.places import check_can_be_made, check_parent, real
 from dialeval.judge.metric import Judge, JudgeNetwork
 from dialeval.tuning.crossing import SURE, BeforeAfter, Fitted
 from dialeval.tuning.opinions import Opinions, Ratings
@@ -117,6 +117,7 @@ def check_place(out: Path, reads: Iterable[object], *, overwrite: bool) -> None:
     if out == Path.cwd():  # an empty name, too; whoever stands in it would stand nowhere once it is replaced
         raise ValueError("out is the folder that you are in; name a new one")
     check_parent(out)
+    check_can_be_made(out)
     for workspace in left_beside(out):
         if not out.exists() and (workspace / "former").is_dir():  # killed between the two renames
             os.replace(workspace / "former", out)
