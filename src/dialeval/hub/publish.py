@@ -155,7 +155,7 @@ def _model(folder: Path, org: str, workspace: Path, results: Path | None, *, mer
 def _repository(org: str, name: str) -> str:
     """The id on the Hub, which takes few characters in one; what a checkpoint calls itself may hold any."""
     from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
+    from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # documented there
 
     try:
         validate_repo_id(f"{org}/{name}")
