@@ -245,14 +245,14 @@ def fit_head(network: DebNetwork, groups: list[Group], recipe: Recipe) -> None:
     valid = [*(row.valid for row in rows), *(False for _ in damaged)]
     counts = [1.0] * len(rows) + [settings["damaged"]] * len(damaged)
     model = LogisticRegression(C=settings["strength"], max_iter=3000).fit(states, valid, counts)
-    found = torch.tensor([*model.coef_[0], model.intercept_[0]], dtype=torch.float32)
+    fitted = torch.tensor([*model.coef_[0], model.intercept_[0]], dtype=torch.float32)
     weight, bias = network.classifier.weight[0], network.classifier.bias[0]
     learned = 2 * torch.cat([weight, bias[None]]).detach()
     if learned.any():
         seen = torch.from_numpy(states[: len(rows)])
-        units = [(seen @ head[:-1]).std() for head in (learned, found)]
-        found = (learned / units[0] + found / units[1]) * units[1] / 2
-    set_head(network, found[:-1], found[-1])
+        units = [(seen @ head[:-1]).std() for head in (learned, fitted)]
+        fitted = (learned / units[0] + fitted / units[1]) * units[1] / 2
+    set_head(network, fitted[:-1], fitted[-1])
 
 
 def set_head(network: DebNetwork, weight: Tensor, bias: Tensor) -> None:
