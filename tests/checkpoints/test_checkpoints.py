@@ -110,6 +110,7 @@ def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: 
     stored = load_file(path)
     name = next(iter(stored))
     config = path.with_name("config.json")
+    known = CheckpointConfig.read(path.parent).encoder.layers
     if damage == "another digest":
         stored[name] += 1
         save_file(stored, path)
@@ -125,7 +126,6 @@ def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: 
             stored[name] = stored[name] * torch.nan if damage == "no number" else stored[name][:-1].contiguous()
         save_file(stored, path)
     if damage != "another digest":  # whoever sends a file can name its digest, too
-        known = CheckpointConfig.read(path.parent).encoder.layers
         config.write_text(config.read_text().replace(str(known), file_sha256(path)))
     refused(CheckpointError, LAYERS, Density, tmp_path / "one")
 
