@@ -74,7 +74,7 @@ def main() -> None:
     arguments = parser.parse_args()
     known, console = machine(), Console(stderr=True)
     if known["precisions"] == ["float32"]:
-        parser.error("this processor has neither VNNI nor fast bfloat16, so there is nothing to compare")
+        parser.error("neither int8 nor bfloat16 is faster here than float32, so there is nothing to compare")
     lines = []
     for benchmark in arguments.benchmarks.split(","):
         rated = rated_rows(benchmark, arguments.rows)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,13 +25,13 @@ from dialeval.encoders import batching
 from dialeval.encoders.base import first_token
 from dialeval.encoders.batching import choose_precision
 from dialeval.encoders.bert import BertEncoder, BertSettings
-from dialeval.encoders.int8 import Product, has_fast_int8, run_in_int8
+from dialeval.encoders.int8 import Product, run_in_int8, weights_together
 from dialeval.papers.feature_set import FrozenFeatures
 from refusals import refused
 from small_checkpoints import small_checkpoint
 from small_encoders import SMALL, batch, model
 
-units = pytest.mark.skipif(not has_fast_int8(), reason="this CPU has no VNNI units, or this torch does not use them")
+units = pytest.mark.skipif(not weights_together(), reason="this torch has no exact products of whole numbers here")
 WORDS = "hello there i am fine how are you today what do like to eat".split()
 
 
@@ -76,6 +79,7 @@ def test_rows_of_whole_numbers_times_whole_weights_are_exact() -> None:
     generator = torch.Generator().manual_seed(0)
     whole = torch.randint(-127, 128, (48, 96), generator=generator)
     whole[:, 0] = 127
+    whole[:, 1 :: weights_together()] = 0
     linear.weight.data = whole / 64
     inputs = torch.randint(-127, 128, (40, 96), generator=generator)
     inputs[:, 1] = -127
@@ -84,6 +88,32 @@ def test_rows_of_whole_numbers_times_whole_weights_are_exact() -> None:
     assert torch.allclose(found.double(), expected, rtol=1e-6, atol=1e-4)
     with_large = Product.of([linear], torch.tensor([0, 5]))(inputs / 4)
     assert torch.allclose(with_large.double(), expected, rtol=1e-2, atol=8.0)
+
+
+#: In a process of its own, since oneDNN asks once which units it may use.
+_LARGEST = """
+import torch
+from torch import nn
+from dialeval.encoders.int8 import Product, weights_together
+
+linear = nn.Linear(384, 48)
+nn.init.normal_(linear.weight, generator=torch.Generator().manual_seed(0))
+linear.weight.data[0] = 1.0
+inputs = torch.cat([torch.ones(40, 384), -torch.ones(40, 384)])
+with torch.inference_mode():
+    apart = (Product.of([linear])(inputs) - linear(inputs)).abs().max() / linear(inputs).abs().max()
+print(weights_together(), float(apart))
+"""
+
+
+@units
+@pytest.mark.parametrize("instructions", ["AVX2", "ALL"])
+def test_the_largest_products_do_not_overflow_with_or_without_vnni_units(instructions: str) -> None:
+    environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": instructions}
+    done = subprocess.run([sys.executable, "-c", _LARGEST], env=environment, capture_output=True, text=True, check=True)
+    together, apart = done.stdout.split()
+    assert int(together) in ((2,) if instructions == "AVX2" else (1, 2))
+    assert float(apart) < 0.01
 
 
 @units
@@ -162,8 +192,8 @@ def test_auto_falls_back_where_the_layers_are_of_another_kind(
 
 def test_where_it_cannot_be_had_an_error_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     refused(ValueError, "cuda", lambda: choose_precision("int8", torch.device("cuda")))
-    monkeypatch.setattr(batching, "has_fast_int8", lambda: False)
-    refused(ValueError, "VNNI", lambda: choose_precision("int8", torch.device("cpu")))
+    monkeypatch.setattr(batching, "weights_together", lambda: 0)
+    refused(ValueError, "float32", lambda: choose_precision("int8", torch.device("cpu")))
 
 
 def test_auto_takes_int8_where_bfloat16_loses_which_warns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +207,9 @@ def test_auto_takes_int8_where_bfloat16_loses_which_warns(monkeypatch: pytest.Mo
     monkeypatch.setattr(batching, "has_fast_int8", lambda: False)
     monkeypatch.setattr(batching, "gains_by_bfloat16", lambda device: False)
     assert choose_precision("auto", cpu) == "float32"
-    with pytest.warns(UserWarning, match="bfloat16"):
-        assert choose_precision("bfloat16", cpu) == "bfloat16"
+    for slower in ("bfloat16", "int8"):
+        with pytest.warns(UserWarning, match=slower):
+            assert choose_precision(slower, cpu) == slower
     monkeypatch.setattr(batching, "gains_by_bfloat16", lambda device: True)
     assert choose_precision("auto", cpu) == choose_precision("bfloat16", cpu) == "bfloat16"
     refused(ValueError, "'int8'", choose_precision, "float16", cpu)

@@ -7,14 +7,13 @@ float32 features move by less than 1e-5).
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, Literal, Self
 
@@ -26,7 +25,7 @@ from torch.nn.functional import pad
 
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import first_token, takes_segments
-from dialeval.encoders.int8 import has_fast_int8, run_in_int8
+from dialeval.encoders.int8 import has_fast_int8, run_in_int8, times_as_fast, weights_together
 from dialeval.encoders.layout import PairTokenizer, TokenPair
 from dialeval.io.files import progress_bar
 
@@ -98,16 +97,11 @@ _GAIN = 1.5
 @cache
 def bfloat16_gain() -> float:
     """How many times as fast a product of an encoder's size is in bfloat16: the quickest of some tries of each."""
-    quickest = {}
-    for dtype in (torch.float32, torch.bfloat16):
-        rows, weight = torch.ones(512, 384, dtype=dtype), torch.ones(1536, 384, dtype=dtype)
-        tries = []
-        for _ in range(8):
-            started = time.perf_counter()
-            nn.functional.linear(rows, weight)
-            tries.append(time.perf_counter() - started)
-        quickest[dtype] = min(tries)
-    return quickest[torch.float32] / quickest[torch.bfloat16]
+    plain, quick = (
+        partial(nn.functional.linear, torch.ones(512, 384, dtype=dtype), torch.ones(1536, 384, dtype=dtype))
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    return times_as_fast(quick, plain)
 
 
 def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
@@ -122,15 +116,17 @@ def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
 
 
 def choose_precision(dtype: str | torch.dtype, device: torch.device) -> Precision:
-    """In what to score: `auto` takes bfloat16 where it is fast, else int8 on a CPU that has units for it, else float32.
+    """In what to score: `auto` takes bfloat16 where it is fast, else int8 on a CPU where that is, else float32.
 
     Where both are fast they take turns in being the faster one, and bfloat16 has the nearer values.
     """
     if dtype in ("int8", torch.int8):
         if device.type != "cpu":
             raise ValueError(f"int8 runs on the CPU, not on {device}; use bfloat16 there, or device='cpu'")
+        if not weights_together():
+            raise ValueError("this CPU, or this torch, has no exact products of whole numbers; use float32")
         if not has_fast_int8():
-            raise ValueError("int8 needs a CPU with VNNI units for 512-bit vectors; use float32 here")
+            warnings.warn("int8 is no faster than float32 on this machine; use dtype='auto'", stacklevel=2)
         return "int8"
     if dtype == "auto" and device.type == "cpu" and not gains_by_bfloat16(device) and has_fast_int8():
         return "int8"

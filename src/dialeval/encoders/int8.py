@@ -1,8 +1,9 @@
-"""Encoders whose matrix products run on whole numbers of eight bits: the fastest way on CPUs that have VNNI units.
+"""Encoders whose matrix products run on whole numbers of eight bits: the fastest way on CPUs without fast bfloat16.
 
-Weights have one step per output channel. Each token of an input has its own, made from the largest of its numbers, so
-that nothing depends on the tokens beside it. Sums of whole numbers are exact in any order; with batches of one width
-(`PairEncoder.same_widths`) the features of a row are therefore the same to the last bit in any company.
+Weights have one step per output channel, coarser where there are no VNNI units (`weights_together`). Each token of an
+input has its own, made from the largest of its numbers, so that nothing depends on the tokens beside it. Sums of whole
+numbers are exact in any order; with batches of one width (`PairEncoder.same_widths`) the features of a row are
+therefore the same to the last bit in any company.
 
 The products are oneDNN's, as torch brings them. They take unsigned inputs with the zero in the middle, and give
 float32 with the weights' steps in it; what is left for each token is one multiplication, which adds the bias or the
@@ -12,7 +13,9 @@ Attention, LayerNorm and embeddings stay in float32.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -35,6 +38,8 @@ _TINY = 1e-12
 #: A few channels behind a LayerNorm hold numbers ten times as large as all others, for which every step would have to
 #: be as coarse. So many of them are multiplied in float32.
 _LARGE = 32
+#: Times as fast as in float32 from which on int8 is worth its digits.
+_GAIN = 1.2
 #: float32 products of fewer rows, and attention for a single token, add up in another order, which depends on how many
 #: rows and threads there are.
 _FEWEST, _FEWEST_ASKING = 32, 2
@@ -118,7 +123,8 @@ class Product:
         large_weight = weight[:, large].T.contiguous()
         others = torch.ones(weight.shape[1]).index_fill_(0, large, 0.0)
         weight = weight * others
-        steps = weight.abs().amax(1).clamp_(min=_TINY) / _SIDE
+        groups = pad(weight.abs(), (0, weight.shape[1] % 2)).reshape(len(weight), -1, weights_together() or 1)
+        steps = groups.sum(2).amax(1).clamp_(min=_TINY) / _SIDE
         whole = (weight / steps[:, None]).round_().to(torch.int8)
         packed = torch.ops.onednn.qlinear_prepack(whole, [_BLOCK, weight.shape[1]])
         bias = torch.cat([linear.bias.detach() for linear in linears])
@@ -140,10 +146,15 @@ class Product:
         return torch.addcmul(others, product, rows.steps, out=product).add_(self.bias)
 
     def _multiplied(self, rows: _Rows) -> Tensor:
-        product: Tensor = torch.ops.onednn.qlinear_pointwise(
-            rows.whole, 1.0, rows.zero, self.packed, self.steps, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
-        )
-        return product
+        return _multiplied(rows.whole, rows.zero, self.packed, self.steps, self.zeros)
+
+
+def _multiplied(whole: Tensor, zero: int, packed: Tensor, steps: Tensor, zeros: Tensor) -> Tensor:
+    """Whole rows less their zero, times packed weights, in float32 with the weights' steps in it."""
+    product: Tensor = torch.ops.onednn.qlinear_pointwise(
+        whole, 1.0, zero, packed, steps, zeros, None, 1.0, 0, torch.float32, "none", [], ""
+    )
+    return product
 
 
 class Int8Layer:
@@ -189,18 +200,44 @@ def _blocks(count: int) -> Iterator[slice]:
 
 
 @cache
-def has_fast_int8() -> bool:
-    """Whether this CPU multiplies whole numbers exactly and fast, and this torch lets it.
+def weights_together() -> int:
+    """How many neighbouring weights may come to 127 together, so that products are exact; 0 where there are none here.
 
-    Without VNNI units the same operations are slower than float32, and may cut sums off at sixteen bits.
+    Without VNNI units two products are added up in sixteen bits, which hold 255 times 128.
     """
+    count = 64
     try:
-        if not torch.cpu._is_vnni_supported():
-            return False
-        linear = nn.Linear(64, 32)
-        nn.init.constant_(linear.weight, 1.0)
-        nn.init.zeros_(linear.bias)
-        rows = torch.full((4, 64), 2.0)
-        return bool((Product.of([linear])(rows) - 128).abs().max() < 1e-3)
+        for together in (1, 2):
+            weights = torch.tensor([_SIDE] + [0] * (together - 1)).repeat(count // together)[None].to(torch.int8)
+            packed = torch.ops.onednn.qlinear_prepack(weights, [1, count])
+            largest = torch.full((1, count), 255, dtype=torch.uint8)
+            product = _multiplied(largest, 0, packed, torch.ones(1), torch.zeros(1).int())
+            if product.item() == 255 * _SIDE * count / together:
+                return together
     except (AttributeError, RuntimeError, TypeError):
-        return False
+        pass
+    return 0
+
+
+@cache
+def int8_gain() -> float:
+    """How many times as fast as in float32 a layer's widest product is, the making of whole numbers included."""
+    linear, rows = nn.Linear(384, 1536), torch.ones(_BLOCK, 384)
+    with torch.inference_mode():
+        product = Product.of([linear])
+        return times_as_fast(lambda: product(rows), lambda: linear(rows))
+
+
+def times_as_fast(quick: Callable[[], object], plain: Callable[[], object], tries: int = 16) -> float:
+    """How many times as fast the first is: the quickest of some tries of each, in turn"""
+    seconds: dict[Callable[[], object], float] = {}
+    for action in (quick, plain) * tries:
+        started = time.perf_counter()
+        action()
+        seconds[action] = min(time.perf_counter() - started, seconds.get(action, math.inf))
+    return seconds[plain] / seconds[quick]
+
+
+def has_fast_int8() -> bool:
+    """Whether products of whole numbers are exact here, and faster than those in float32."""
+    return weights_together() > 0 and int8_gain() > _GAIN
