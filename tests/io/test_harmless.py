@@ -38,6 +38,7 @@ from dialeval.systems.ranking_outcome import Ranking, Standing
 CONTROLS = "\x00\x07\x08\x0b\x1b[2J\x1b]0;title\x07\x7f\x9b2J\u202e\ufffe\r"
 #: What a Markdown page must not make of a row.
 LIVE = ["![x](http://a/b.png)", "<img src=x onerror=y>", "[a](javascript:b)", "[a][b]", "@somebody", "https://x.y/z"]
+LIVE += ["www.x.y", "_www.x.y", "é_WWW.x.y", "GH-12"]
 
 
 @given(st.text())

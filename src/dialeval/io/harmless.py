@@ -8,12 +8,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 import unicodedata
 from base64 import b32encode, b64encode
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from html import unescape
 from itertools import accumulate
@@ -51,7 +52,10 @@ def for_xml(text: str) -> str:
 
 
 #: What Markdown would make a tag, a link, a picture, an address, a mention or a number of an issue of.
-_LIVE = re.compile(r"<(?=[a-zA-Z/!?])|\](?=[(\[:])|(?<=\w):(?=//)|(?<=\bwww)\.|`|@(?=\w)|#(?=\d)|\\(?=[!-/:-@\[-`{-~])")
+_LIVE = re.compile(
+    r"<(?=[a-zA-Z/!?])|\](?=[(\[:])|(?<=\w):(?=//)|(?<=www)\.|`|@(?=\w)|#(?=\d)|(?<=gh)-(?=\d)|\\(?=[!-/:-@\[-`{-~])",
+    re.IGNORECASE,
+)
 _CODE = re.compile(r"((?<![`\\])`[^`\n]+`(?!`))")
 _DEAD = {"<": "&lt;", "@": "@\u2060", "#": "#\u2060"}
 
@@ -103,6 +107,8 @@ def _is_formula(cell: str) -> bool:
 _SECRET_NAMES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
 #: Servers of one's own take any key; `none` and `EMPTY` would be found in words.
 _SHORTEST = 6
+#: Letters and digits in a row by which a longer secret is known.
+_PIECE = 12
 
 
 def told(text: str, secrets: Iterable[str] = (), most: int = 200) -> str:
@@ -115,7 +121,8 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """A text in which keys and tokens, those of the environment and `secrets`, are masked however they are written.
 
     Letters and digits count, whatever stands between them, in capitals or not: as they are, escaped as JSON, Python, C,
-    HTML, mails or addresses do it, as the codes of the characters, and in base64 (of a longer text, too) and base32.
+    HTML, mails or addresses do it, as the codes of the characters, backwards, and in base64 (of a longer text, too) and
+    base32. Twelve in a row are enough: servers quote keys by half, and cut what they say.
     """
     for secret in {*secrets, *(os.environ.get(name, "") for name in _SECRET_NAMES)}:
         if len(text) >= _SHORTEST <= len(plain := secret.strip()):
@@ -135,8 +142,8 @@ _UNESCAPED = re.compile(
 _OCTAL, _DECIMAL, _NAMED = 6, 7, 8
 
 
-def _masked(text: str, spellings: Collection[str]) -> str:
-    """The text without the places whose letters and digits come to one of these spellings."""
+def _masked(text: str, secret: Mapping[str, Collection[str]]) -> str:
+    """The text without the places whose letters and digits come to one of these pieces, listed by how they begin."""
     for pattern in (_AS_IT_IS, _UNESCAPED):
         pieces = [(part, *match.span()) for match in pattern.finditer(text) if (part := _read(match))]
         ends = list(accumulate(len(part) for part, *_ in pieces))
@@ -148,20 +155,17 @@ def _masked(text: str, spellings: Collection[str]) -> str:
             start += offset - ends[number] + len(part) if (as_read := len(part) == end - start) else 0
             return start, start + 1 if as_read else end
 
-        for first, last in sorted(hit for spelling in spellings for hit in _standing(whole, spelling)):
+        for first, last in sorted(
+            (start, start + len(piece) - 1)
+            for start in range(len(whole))
+            for piece in secret.get(whole[start : start + _SHORTEST], ())
+            if whole.startswith(piece, start)
+        ):
             if (start := place(first)[0]) >= reached:
                 kept.append(text[reached:start])
             reached = max(reached, place(last)[1])
         text = "***".join([*kept, text[reached:]])
     return text
-
-
-def _standing(text: str, part: str) -> Iterator[tuple[int, int]]:
-    """The first and the last character of every place where a part stands."""
-    start = text.find(part)
-    while start >= 0:
-        yield start, start + len(part) - 1
-        start = text.find(part, start + len(part))
 
 
 def _read(match: re.Match[str]) -> str:
@@ -179,14 +183,20 @@ def _read(match: re.Match[str]) -> str:
 
 
 @cache
-def _spellings(secret: str) -> frozenset[str]:
-    """What a secret is to `_read`: its characters, their codes, and encodings of its bytes."""
-    texts = [secret, *("".join(format(ord(letter), form) for letter in secret) for form in ("d", "o", "08b"))]
+def _spellings(secret: str) -> dict[str, set[str]]:
+    """What a secret is to `_read`: pieces of its characters, their codes, and encodings of its bytes."""
+    codes = ("".join(format(ord(letter), form) for letter in secret) for form in ("d", "o", "08b"))
+    texts = [secret, secret[::-1], *codes]
     for content in (secret.encode(encoding, "surrogatepass") for encoding in ("utf-8", "utf-16-le", "utf-16-be")):
         texts += [content.hex(), b32encode(content).decode()]
         for before in range(3):
             # The first and the last digit hold bits of what stands around it.
             digits = b64encode(bytes(before) + content).decode().rstrip("=")
             texts.append(digits[(0, 2, 3)[before] : None if (before + len(content)) % 3 == 0 else -1])
-    read = ("".join(filter(None, map(_read, _AS_IT_IS.finditer(text)))) for text in texts)
-    return frozenset(text for text in read if len(text) >= _SHORTEST)
+    read = ["".join(filter(None, map(_read, _AS_IT_IS.finditer(text)))) for text in texts]
+    pieces: dict[str, set[str]] = {}
+    for text in read:
+        length = math.ceil(len(text) * min(1.0, _PIECE / max(1, len(read[0]))))
+        for piece in (text[at : at + length] for at in range(len(text) - length + 1) if length >= _SHORTEST):
+            pieces.setdefault(piece[:_SHORTEST], set()).add(piece)
+    return pieces
