@@ -22,12 +22,12 @@ from dialeval.hub.publish import card_of
 from dialeval.io.files import ProgressLines, first_line, progress_bar
 from dialeval.io.harmless import (
     csv_line,
+    excerpt,
     for_markdown,
     for_terminal,
     for_xml,
     json_text,
     one_line,
-    told,
     without_secrets,
 )
 from dialeval.io.tables import Code, Items, Table, to_markdown, to_text
@@ -142,7 +142,7 @@ def test_tokens_are_masked_in_what_libraries_say(monkeypatch: pytest.MonkeyPatch
     assert first_line(ValueError("no hf_abcdefghijkl\nmore")) == "no ***"
     assert "abcdefgh" not in first_line(ValueError("no hf_abc\n  defghijkl"))
     assert without_secrets("take EMPTY or none", ["EMPTY"]) == "take EMPTY or none"
-    assert len(told("x" * 10_000)) == 200
+    assert len(excerpt("x" * 10_000)) == 200
 
 
 def test_everything_that_the_command_prints_goes_one_way() -> None:

@@ -107,7 +107,7 @@ def compare(
     if len(scales := {scale.partition("@")[0] for scale in given}) > 1:
         raise ValueError(f"the scores are on two scales, {' and '.join(sorted(scales))}; compare scores of one scale")
     check_asked(confidence, resamples, seed, allow_missing=allow_missing)
-    if columns is not None and (named := [one for one in (first, second) if isinstance(one, str | Path | Scores)]):
+    if columns is not None and (named := [side for side in (first, second) if isinstance(side, str | Path | Scores)]):
         raise ValueError(f"columns is for frames and mappings; {a_kind(named[0])} has its own names, so leave it out")
     settings = Settings(resamples=resamples, seed=seed, confidence=confidence)
     first, second = (str(place) if isinstance(place, Path) else place for place in (first, second))

@@ -119,7 +119,7 @@ def _write(path: Path, header: Mapping[str, str], ids: Sequence[str], values: Va
     """A line about all of them, then one of each."""
     counts = {"rows": len(ids), "n_truncated": values.n_truncated, "n_empty": values.n_empty}
     # What only metrics that cost something tell.
-    told = {"took": dict(values.took), "told": values.signature} if values.took else {}
+    costs = {"took": dict(values.took), "told": values.signature} if values.took else {}
     rows = (
         {"id": key, "problem": values.problems[key]}
         if key in values.problems
@@ -127,7 +127,7 @@ def _write(path: Path, header: Mapping[str, str], ids: Sequence[str], values: Va
         for key in ids
     )
     lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    first = json.dumps({**header, **counts, **told, "sum": _sum(lines)}, ensure_ascii=False)
+    first = json.dumps({**header, **counts, **costs, "sum": _sum(lines)}, ensure_ascii=False)
     write_atomically(path, [first, lines] if lines else [first])
 
 

@@ -121,9 +121,9 @@ def weights_digest(folder: Path, layers: str | None = None) -> str:
     """One digest over what moves a checkpoint's values: weights, shared layers, layout; not its folder's name."""
     digest = hashlib.sha256((layers or "").encode())
     config = folder / "config.json"
-    told = parse_json(config.read_text("utf-8")) if config.is_file() else {}
-    if "layout" in told:
-        digest.update(json.dumps([told["layout"], told.get("architecture")], sort_keys=True).encode())
+    settings = parse_json(config.read_text("utf-8")) if config.is_file() else {}
+    if "layout" in settings:
+        digest.update(json.dumps([settings["layout"], settings.get("architecture")], sort_keys=True).encode())
     for path in parts_of(folder):
         if path.suffix != ".safetensors" or not path.is_file():
             continue

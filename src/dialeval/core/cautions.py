@@ -164,8 +164,8 @@ def _other_languages(languages: Sequence[str]) -> str:
 
 def _unknown_language(languages: Sequence[str], exchanges: Sequence[Exchange]) -> str:
     """A question where most replies are long enough to hold an English function word, but hold none."""
-    told = zip(languages, exchanges, strict=True)
-    words_of_replies = [_words_of(row.response) for language, row in told if not language]
+    pairs = zip(languages, exchanges, strict=True)
+    words_of_replies = [_words_of(row.response) for language, row in pairs if not language]
     strange = sum(len(words) > _FEW_WORDS and _ENGLISH_WORDS.isdisjoint(words) for words in words_of_replies)
     if strange <= max(_FEW_WORDS, len(languages) / 2):
         return ""

@@ -90,9 +90,9 @@ def _no_letters(**texts: Any) -> None:
 
 def _drop_blank_facts(row: Exchange | Dialogue) -> None:
     """A blank fact would take a place among the others, and move values."""
-    told = tuple(fact for fact in row.facts if not (isinstance(fact, str) and is_blank(fact)))
-    if len(told) < len(row.facts):
-        object.__setattr__(row, "facts", told)
+    facts = tuple(fact for fact in row.facts if not (isinstance(fact, str) and is_blank(fact)))
+    if len(facts) < len(row.facts):
+        object.__setattr__(row, "facts", facts)
 
 
 @dataclass(frozen=True, slots=True)

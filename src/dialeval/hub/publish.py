@@ -96,22 +96,22 @@ def send(upload: Upload, *, private: bool = False, tag: str | None = None, messa
 
     api = HfApi()
     where: dict[str, Any] = {"repo_id": upload.repo_id, "repo_type": upload.kind}
-    there = "nothing was sent"
+    state = "nothing was sent"
     failures: tuple[type[Exception], ...] = (*hub_errors(), RuntimeError)  # the last becomes of a large file's
     try:
         is_new = not _is_ours(api, upload)
         api.create_repo(**where, private=private, exist_ok=True, space_sdk="gradio" if upload.kind == "space" else None)
-        there = f"the repository {'is there now, and empty' if is_new else 'holds what it held before'}"
+        state = f"the repository {'is there now, and empty' if is_new else 'holds what it held before'}"
         done = api.upload_folder(
             **where,
             folder_path=upload.folder,
             commit_message=message or f"{upload.repo_id.split('/')[1]}, made with dialeval {__version__}",
         )
-        there = "all files are there, without the tag"
+        state = "all files are there, without the tag"
         if tag is not None and not _is_tagged(api, where, tag, done.oid):
             api.create_tag(**where, tag=tag, revision=done.oid)
     except failures as error:
-        done_so_far = f"{upload.repo_id}: {first_line(error)}; {there}"
+        done_so_far = f"{upload.repo_id}: {first_line(error)}; {state}"
         raise Unsent(f"{done_so_far}; run the same command again, which sends what is missing") from error
     return str(done.commit_url)
 
@@ -224,12 +224,12 @@ def _is_ours(api: Any, upload: Upload) -> bool:
     if not api.repo_exists(upload.repo_id, repo_type=upload.kind):
         return False
     marker = "config.json" if upload.kind == "model" else "requirements.txt"
-    there = set(api.list_repo_files(upload.repo_id, repo_type=upload.kind)) - {".gitattributes", "README.md"}
+    files = set(api.list_repo_files(upload.repo_id, repo_type=upload.kind)) - {".gitattributes", "README.md"}
     text = ""
-    if marker in there:
+    if marker in files:
         path = api.hf_hub_download(upload.repo_id, marker, repo_type=upload.kind)
         text = Path(path).read_text(encoding="utf-8", errors="replace")
     is_ours = json.dumps("dialeval") in text if upload.kind == "model" else "dialeval" in text
-    if there and not is_ours:
+    if files and not is_ours:
         raise PublishError(f"{upload.repo_id} on the Hub is not dialeval's; choose another --org or name")
     return True

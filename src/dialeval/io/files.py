@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from dialeval.io.harmless import one_line, told, without_secrets
+from dialeval.io.harmless import excerpt, one_line, without_secrets
 
 
 class WriteError(OSError):
@@ -160,8 +160,8 @@ def hidden_names(path: Path) -> re.Pattern[str]:
 
 def left_beside(path: Path) -> list[Path]:
     """Such places of processes that were killed, and no links; none where nobody knows which of them still run."""
-    pattern, there = hidden_names(path), os.listdir(path.parent) if os.name == "posix" else []
-    named = [(pattern.fullmatch(name), name) for name in there]
+    pattern, names = hidden_names(path), os.listdir(path.parent) if os.name == "posix" else []
+    named = [(pattern.fullmatch(name), name) for name in names]
     dead = [path.with_name(name) for match, name in named if match and not _runs(int(match[1]))]
     return [place for place in dead if not place.is_symlink()]
 
@@ -188,12 +188,12 @@ def replacing(path: Path) -> Iterator[Path]:
         with atomic_file(path, temporary):
             yield temporary
     except OSError as error:
-        told = WriteError(
+        failure = WriteError(
             f"{path} cannot be written ({error.strerror or error}); make room or choose another folder, "
             "then run the same command again: what was finished is kept"
         )
-        told.errno = error.errno
-        raise told from error
+        failure.errno = error.errno
+        raise failure from error
 
 
 def write_atomically(path: Path, lines: Iterable[str]) -> None:
@@ -247,7 +247,7 @@ def read_yaml(path: str | Path, what: str) -> dict[str, Any]:
         fields = None if aliases or twice else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         # Its constructors raise what comes: of an empty number, of a month that no year has.
-        raise ValueError(f"{what} {path} is not YAML ({told(' '.join(str(error).split()))})") from None
+        raise ValueError(f"{what} {path} is not YAML ({excerpt(' '.join(str(error).split()))})") from None
     if aliases:  # a few lines of which can stand for gigabytes
         raise ValueError(f"{what} {path} refers to a part of itself with a star; write it out")
     if twice:
@@ -307,7 +307,7 @@ _LONGEST, _LONGEST_LINE = 20_000, 400
 def first_line(error: BaseException) -> str:
     """The first line of a library's error, which is what fits into ours; a Hub's may quote the token."""
     lines = without_secrets(str(error)[:_LONGEST], hub_tokens()).strip().splitlines()
-    return told(lines[0], most=_LONGEST_LINE) if lines else type(error).__name__
+    return excerpt(lines[0], most=_LONGEST_LINE) if lines else type(error).__name__
 
 
 def hub_errors() -> tuple[type[Exception], ...]:

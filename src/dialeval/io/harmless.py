@@ -111,7 +111,7 @@ _SHORTEST = 6
 _PIECE = 12
 
 
-def told(text: str, secrets: Iterable[str] = (), most: int = 200) -> str:
+def excerpt(text: str, secrets: Iterable[str] = (), most: int = 200) -> str:
     """What a server or a library says, for a message: masked, in one line, and shortened."""
     masked = one_line(without_secrets(text[: 100 * most], secrets).strip())
     return masked if len(masked) <= most else f"{masked[: most - 1]}…"
@@ -197,6 +197,6 @@ def _spellings(secret: str) -> dict[str, set[str]]:
     pieces: dict[str, set[str]] = {}
     for text in read:
         length = math.ceil(len(text) * min(1.0, _PIECE / max(1, len(read[0]))))
-        for piece in (text[at : at + length] for at in range(len(text) - length + 1) if length >= _SHORTEST):
+        for piece in (text[start : start + length] for start in range(len(text) - length + 1) if length >= _SHORTEST):
             pieces.setdefault(piece[:_SHORTEST], set()).add(piece)
     return pieces

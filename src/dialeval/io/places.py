@@ -71,8 +71,8 @@ def check_places(writes: Mapping[str, Path | None], reads: Iterable[object], *, 
             raise ValueError(f"{path} is both {what} and an input; choose another file")
         if path.exists() and not replace:
             raise FileExistsError(f"{path} already exists; choose another name, or replace it with --overwrite")
-    for (what, path), (other, there) in combinations(named, 2):
-        if _is_part(path, there):
+    for (what, path), (other, other_path) in combinations(named, 2):
+        if _is_part(path, other_path):
             raise ValueError(f"{path} is both {what} and {other}; choose another file")
 
 
@@ -89,9 +89,9 @@ def check_results(out: Path, names: Collection[str], reads: Iterable[object]) ->
     """
     places = [out / name for name in names]
     check_places({f"{path.name} of --out": path for path in places}, reads)
-    there = next((path for name in names for path in out.glob(name)), None)
-    if there and not _is_of_a_run(out / "run.json"):
-        raise FileExistsError(f"{there} is not of an earlier run and is not replaced; choose another folder")
+    foreign = next((path for name in names for path in out.glob(name)), None)
+    if foreign and not _is_of_a_run(out / "run.json"):
+        raise FileExistsError(f"{foreign} is not of an earlier run and is not replaced; choose another folder")
 
 
 def drop_former(out: Path, patterns: Iterable[str], written: Collection[Path]) -> None:
@@ -116,21 +116,21 @@ def check_can_be_made(folder: Path) -> None:
         tried.mkdir(0o700)
         tried.rmdir()
     except OSError as error:
-        told = type(error)(f"{folder} cannot be made ({error.strerror}); choose another folder")
-        told.errno = error.errno  # which tells a full disk from a wrong place
-        raise told from None
+        failure = type(error)(f"{folder} cannot be made ({error.strerror}); choose another folder")
+        failure.errno = error.errno  # which tells a full disk from a wrong place
+        raise failure from None
 
 
 def check_new_folder(folder: Path, reads: Iterable[object] = ()) -> None:
     """Refuse, before anything is computed, a folder that a run cannot make: one that holds something, or is read."""
-    there = real(folder)
-    if there.exists() and not (there.is_dir() and not any(there.iterdir())):
+    target = real(folder)
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise FileExistsError(f"{folder} is not empty; name a new folder")
     for read in reads:
-        if isinstance(read, str | Path) and there.is_relative_to(real(Path(read))):
+        if isinstance(read, str | Path) and target.is_relative_to(real(Path(read))):
             raise ValueError(f"{folder} lies in {read}, which is an input; choose another folder")
-    if there.parent.is_dir():
-        check_can_be_made(there)
+    if target.parent.is_dir():
+        check_can_be_made(target)
 
 
 def real(path: Path) -> Path:
@@ -148,11 +148,11 @@ def real(path: Path) -> Path:
 
 def _is_part(path: Path, of: Path) -> bool:
     """Whether two names are those of one file, or whether it is a file of that folder."""
-    here, there = real(path), real(of)
-    if here == there:
+    real_path, real_of = real(path), real(of)
+    if real_path == real_of:
         return True
     if of.is_dir():  # an unfinished run is no part of what it reads
-        return path.exists() and path.suffix != ".partial" and here.is_relative_to(there)
+        return path.exists() and path.suffix != ".partial" and real_path.is_relative_to(real_of)
     with suppress(OSError):
         return path.samefile(of)
     return False

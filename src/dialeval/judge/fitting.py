@@ -63,8 +63,8 @@ def _conformal(begins: Vector, stops: Vector, coverage: float) -> tuple[float, f
 
 def edges_of_ties(ranks: Vector) -> tuple[Vector, Vector]:
     """Where the equals of each mid-rank of one set begin and end."""
-    _, at, counts = np.unique(ranks, return_inverse=True, return_counts=True)
-    half = counts[at] / (2 * len(ranks))
+    _, inverse, counts = np.unique(ranks, return_inverse=True, return_counts=True)
+    half = counts[inverse] / (2 * len(ranks))
     return ranks - half, ranks + half
 
 

@@ -160,11 +160,11 @@ def repetition(reply: Text, earlier: Sequence[Text], table: NDArray[np.floating]
     Code names the same things again and again, and takes up the code that it corrects.
     """
     spoken = _QUOTED.sub(" ", reply.prose)
-    said = reply.words if spoken == reply.raw else Text(spoken).words
-    weights = np.array([_weight(word, table) for word in said])
+    tokens = reply.words if spoken == reply.raw else Text(spoken).words
+    weights = np.array([_weight(word, table) for word in tokens])
     before: set[tuple[str, str]] = set()
     again = whole = 0.0
-    for number, pair in enumerate(pairwise(said)):
+    for number, pair in enumerate(pairwise(tokens)):
         if pair[0] == pair[1]:
             continue  # "ha ha ha": the head for wording tells emphasis from a stutter
         weight = float(weights[number] + weights[number + 1])
@@ -172,9 +172,9 @@ def repetition(reply: Text, earlier: Sequence[Text], table: NDArray[np.floating]
         again += weight if pair in before else 0.0
         before.add(pair)
     asked = earlier[-1:] if earlier and earlier[-1].asks else ()
-    copied = _copied(said, weights, earlier[: len(earlier) - len(asked)])
-    of_question = _copied(said, weights, asked)
-    phrase, times = _most_repeated(said) if again else ("", 0)
+    copied = _copied(tokens, weights, earlier[: len(earlier) - len(asked)])
+    of_question = _copied(tokens, weights, asked)
+    phrase, times = _most_repeated(tokens) if again else ("", 0)
     return Repetition(
         again / whole if whole else 0.0,
         max(copied, of_question if of_question >= _NEARLY_ALL else 0.0),
@@ -183,10 +183,10 @@ def repetition(reply: Text, earlier: Sequence[Text], table: NDArray[np.floating]
     )
 
 
-def _copied(said: list[str], weights: NDArray[np.float64], earlier: Sequence[Text]) -> float:
+def _copied(tokens: list[str], weights: NDArray[np.float64], earlier: Sequence[Text]) -> float:
     """Share of the words, by their weights, that stand in runs of an earlier turn."""
-    copied = np.zeros(len(said), dtype=bool)
-    for start, run in enumerate(_runs(said, _RUN) if earlier else ()):
+    copied = np.zeros(len(tokens), dtype=bool)
+    for start, run in enumerate(_runs(tokens, _RUN) if earlier else ()):
         if any(run in turn.runs for turn in earlier):
             copied[start : start + _RUN] = True
     return float(weights[copied].sum() / weights.sum()) if weights.any() else 0.0
@@ -196,15 +196,15 @@ def _weight(word: str, table: NDArray[np.floating]) -> float:
     return 0.0 if word in _FUNCTION_WORDS else rarity(word, table)
 
 
-def _runs(said: Sequence[str], length: int) -> list[str]:
-    return [" ".join(said[start : start + length]) for start in range(len(said) - length + 1)]
+def _runs(tokens: Sequence[str], length: int) -> list[str]:
+    return [" ".join(tokens[start : start + length]) for start in range(len(tokens) - length + 1)]
 
 
-def _most_repeated(said: list[str]) -> tuple[str, int]:
+def _most_repeated(tokens: list[str]) -> tuple[str, int]:
     """The longest of the runs of two to five words that occur most often."""
     best: tuple[int, int, str] = (1, 0, "")
     for length in range(2, 6):
-        counts = Counter(zip(*(said[start:] for start in range(length)), strict=False))
+        counts = Counter(zip(*(tokens[start:] for start in range(length)), strict=False))
         if counts:
             run, times = counts.most_common(1)[0]
             if times > 1 and (times, length) > best[:2]:
@@ -243,10 +243,10 @@ def count_runs(texts: Iterable[str]) -> tuple[NDArray[np.int32], NDArray[np.uint
     """How often runs of words stand in human replies: keys in order, and counts. The empty run counts all words."""
     counts: Counter[str] = Counter()
     for text in texts:
-        said = _in_order(text)
-        counts[""] += len(said)
+        tokens = _in_order(text)
+        counts[""] += len(tokens)
         for length in (1, 2, 3):
-            counts.update(_runs(said, length))
+            counts.update(_runs(tokens, length))
     kept = sorted(counts, key=lambda run: (-counts[run], run))[:RUNS]
     keys, places = np.unique(_keys(kept), return_inverse=True)
     totals = np.bincount(places, weights=[counts[run] for run in kept])
@@ -275,24 +275,24 @@ class Wording:
         mean of the lowest quarter, and that of the last full stop; the share of words that nobody has said; and how
         many runs of up to three words stand twice on end, three at most.
         """
-        said = _in_order(text)
-        single, double, triple = (self._counts(_runs(said, length)) for length in (1, 2, 3))
+        tokens = _in_order(text)
+        single, double, triple = (self._counts(_runs(tokens, length)) for length in (1, 2, 3))
         anywhere = (single + 1) / self._total
         likely = (double + anywhere[1:]) / (single[:-1] + 1)
         likely[1:] = (triple + likely[1:]) / (np.maximum(double[:-1], triple) + 1)
         gains = np.log(likely / anywhere[1:])
-        gains[[pair == (".", ".") for pair in pairwise(said)]] = 0.0
+        gains[[pair == (".", ".") for pair in pairwise(tokens)]] = 0.0
         lowest = np.sort(gains)[: max(1, len(gains) // 4)]
         unknown = float((single < 1).mean())
-        return float(gains.mean()), float(lowest.mean()), float(gains[-1]), unknown, float(min(_doubled(said), 3))
+        return float(gains.mean()), float(lowest.mean()), float(gains[-1]), unknown, float(min(_doubled(tokens), 3))
 
 
-def _doubled(said: Sequence[str]) -> int:
+def _doubled(tokens: Sequence[str]) -> int:
     """Runs of up to three words that stand there twice on end."""
     start = count = 0
-    while start < len(said):
+    while start < len(tokens):
         length = next(
-            (size for size in (1, 2, 3) if said[start : start + size] == said[start + size : start + 2 * size]), 0
+            (size for size in (1, 2, 3) if tokens[start : start + size] == tokens[start + size : start + 2 * size]), 0
         )
         count += length > 0
         start += length or 1

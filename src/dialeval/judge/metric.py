@@ -353,9 +353,9 @@ def combine(ranks: Matrix, weights: Vector) -> Vector:
 
 def contributions(ranks: Matrix, weights: Vector) -> Matrix:
     """How far each feature moves each row's outcome from one half; a missing feature moves nothing."""
-    there = np.isfinite(ranks)
-    total = (there * weights).sum(axis=1, keepdims=True)
-    moved = np.where(there, ranks - 0.5, 0.0) * weights
+    known = np.isfinite(ranks)
+    total = (known * weights).sum(axis=1, keepdims=True)
+    moved = np.where(known, ranks - 0.5, 0.0) * weights
     share: Matrix = np.divide(moved, total, out=np.zeros_like(moved), where=total > 0)
     return share
 
@@ -507,9 +507,9 @@ def aspect_values(ranks: Matrix, weights: Vector, table: Mapping[str, Feature]) 
         part, weight = ranks[:, columns], np.maximum(weights[columns], 1e-9)
         if aspect in FAULT_ASPECTS:
             part = soundness(part)
-        there = np.isfinite(part)
-        total = (there * weight).sum(axis=1)
-        mean = np.where(there, part, 0.0) @ weight
+        known = np.isfinite(part)
+        total = (known * weight).sum(axis=1)
+        mean = np.where(known, part, 0.0) @ weight
         values[aspect] = np.divide(mean, total, out=np.full(len(ranks), np.nan), where=total > 0)
     return values
 
@@ -591,7 +591,7 @@ class Judge(LearnedMetric):
             satisfied[answered] = logits["satisfied"][len(windows) :]
         encoded = Encoded(
             states[: len(windows)],
-            {name: told[: len(windows)] for name, told in logits.items()},
+            {name: columns[: len(windows)] for name, columns in logits.items()},
             [row.response for row in windows],
             np.array([wording.of(text) for text in prose]),
             np.array([not any(map(str.isalpha, text)) for text in prose]),
@@ -641,25 +641,25 @@ class Judge(LearnedMetric):
         for number, replies in enumerate(answered):
             part = slice(bounds[number], bounds[number + 1])
             kept = left_of[part]
-            found = read_dialogue(dialogues[number].turns, sides[number], values[part], satisfied[part], table, texts)
+            row = read_dialogue(dialogues[number].turns, sides[number], values[part], satisfied[part], table, texts)
             civil, agrees = kept[:, FEATURES.index(WORST_OF_TURNS)], kept[:, FEATURES.index("consistent")]
             rude = replies[int(civil.argmin())].response if replies and INSULT * civil.min() < 1 else ""
             denying = replies[int(agrees.argmin())].response if replies and agrees.min() < 1 else ""
-            signs_read.append(replace(found, whole=wholes[number], rude=rude, denying=denying))
-            left.append(dialogue_vetoes(kept, found.said_again))
-        features = np.array([[getattr(found, name) for name in DIALOGUE_FEATURES] for found in signs_read])
+            signs_read.append(replace(row, whole=wholes[number], rude=rude, denying=denying))
+            left.append(dialogue_vetoes(kept, row.said_again))
+        features = np.array([[getattr(row, name) for name in DIALOGUE_FEATURES] for row in signs_read])
         return ReadDialogues(features, np.array(left), signs_read, read)
 
     def _wholes(self, answered: Sequence[Sequence[Exchange]]) -> Vector:
         """What the head for whole conversations makes of each: of its last judged reply and all that fits before it."""
         whole = np.full(len(answered), np.nan)
-        there = [number for number, replies in enumerate(answered) if replies]
-        if there and "whole" in self.network.head_names:
+        numbers = [number for number, replies in enumerate(answered) if replies]
+        if numbers and "whole" in self.network.head_names:
             encoder, longest = copy(self.encoder), min(WHOLE_TOKENS, self.layout.max_length)
             layout = replace(self.layout, max_length=longest, turns=None)
             encoder.tokenizer = PairTokenizer(self.network.tokenizer, layout)
-            last = [Exchange(answered[number][-1].context, answered[number][-1].response) for number in there]
-            whole[there] = self.network.split(encoder.encode(last).rows)[1]["whole"]
+            last = [Exchange(answered[number][-1].context, answered[number][-1].response) for number in numbers]
+            whole[numbers] = self.network.split(encoder.encode(last).rows)[1]["whole"]
         return whole
 
     def faults(self, level: Level = Level.TURN) -> Mapping[str, Fault]:
@@ -700,7 +700,7 @@ class Judge(LearnedMetric):
         aspects = aspect_values(ranks, votes, table)
         shares = {name: self._human_shares(f"{level}.{name}", column) for name, column in aspects.items()}
         full = self.reasons == "full"
-        said = tuple(
+        row_statements = tuple(
             statements(
                 dict(zip(table, moved[number], strict=True)),
                 _by_aspect(table),
@@ -711,14 +711,14 @@ class Judge(LearnedMetric):
             )
             for number, row in enumerate(read)
         )
-        reasons = tuple(in_a_sentence(own, full=full) for own in said)
+        reasons = tuple(in_a_sentence(parts, full=full) for parts in row_statements)
         if full and level == "turn" and "corrected" in self.network.config.architecture:
             added = values - (0.5 + moved.sum(axis=1))
             reasons = tuple(
                 f"{why.rstrip('.')}; your ratings [{more:+.2f}]." for why, more in zip(reasons, added, strict=True)
             )
         ends = np.stack([low, high], axis=1)
-        return Judged(values, cut, aspects=aspects, reasons=reasons, statements=said, interval=ends)
+        return Judged(values, cut, aspects=aspects, reasons=reasons, statements=row_statements, interval=ends)
 
     def interval(self, level: str) -> RankInterval:
         """The fitted 90 % interval of outcomes."""

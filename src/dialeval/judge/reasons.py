@@ -90,7 +90,7 @@ def reason(
 
 def in_a_sentence(statements: Sequence[Statement], *, full: bool = False) -> str:
     """What moved a value; a `full` reason names every aspect, and by how much it moved the value."""
-    parts = [f"{one.words} [{one.amount:+.2f}]" if full else one.words for one in statements]
+    parts = [f"{statement.words} [{statement.amount:+.2f}]" if full else statement.words for statement in statements]
     sentence = "; ".join(dict.fromkeys(parts if full else parts[:SHOWN_AT_MOST]))  # two aspects may have one fault
     return f"{sentence[0].upper()}{sentence[1:]}." if sentence else NOTHING
 
@@ -155,11 +155,11 @@ def _said_of(
     shares: tuple[float, float],
 ) -> str:
     """An aspect in words: those of the row where they tell it, else where it lies among human replies."""
-    found = (
+    words = (
         _of_dialogue(aspect, amount, moved, read) if isinstance(read, DialogueSigns) else _of_turn(aspect, amount, read)
     )
-    if found:
-        return found
+    if words:
+        return words
     lowered = amount < 0
     raised_words, lowered_words, middle = _WORDS[aspect]
     clearly, compared = lowered_words if lowered else raised_words
@@ -194,12 +194,12 @@ def _of_turn(aspect: str, amount: float, read: TurnSigns) -> str:
     return ""
 
 
-def _repetition_sentence(found: lexical.Repetition, *, lowered: bool) -> str:
+def _repetition_sentence(repetition: lexical.Repetition, *, lowered: bool) -> str:
     if not lowered:
-        return "repeats little" if found.share else "repeats nothing"
-    if found.within >= found.copied and found.phrase:
-        return f'says "{found.phrase}" {"twice" if found.times == 2 else f"{found.times} times"}'
-    return f"repeats an earlier turn ({100 * found.copied:.0f} % of its words)"
+        return "repeats little" if repetition.share else "repeats nothing"
+    if repetition.within >= repetition.copied and repetition.phrase:
+        return f'says "{repetition.phrase}" {"twice" if repetition.times == 2 else f"{repetition.times} times"}'
+    return f"repeats an earlier turn ({100 * repetition.copied:.0f} % of its words)"
 
 
 def _of_dialogue(aspect: str, amount: float, moved: Mapping[str, float], read: DialogueSigns) -> str:

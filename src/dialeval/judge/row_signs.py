@@ -137,9 +137,9 @@ def read_dialogue(
     """
     judged = set(side)
     others = [turn for place, turn in enumerate(turns) if place not in judged and place > min(side, default=0)]
-    said = [texts[turns[place]].words for place in side]
+    words = [texts[turns[place]].words for place in side]
     # Who says a turn again repeats themselves, even if "okay" is all that it holds.
-    same = [said[number] in said[:number] for number in range(len(said))]
+    same = [words[number] in words[:number] for number in range(len(words))]
     earlier = [texts[turns[place]] for place in side]
     again = [
         1.0 if same[number] else lexical.repetition(reply, earlier[:number], table).share

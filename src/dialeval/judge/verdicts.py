@@ -49,11 +49,11 @@ class Comparison:
     def table(self) -> Table:
         """The value and the aspects of each reply, the best reply first."""
         rows = [
-            (name.replace("_", " "), *("" if np.isnan(column[at]) else f"{column[at]:.2f}" for at in self.order))
+            (name.replace("_", " "), *("" if np.isnan(column[row]) else f"{column[row]:.2f}" for row in self.order))
             for name, column in {"value": self.scores.values, **self.scores.aspects}.items()
             if not np.isnan(column).all()
         ]
-        return Table(("", *(self.names[at] for at in self.order)), rows)
+        return Table(("", *(self.names[row] for row in self.order)), rows)
 
     def __str__(self) -> str:
         return to_text([self.sentence, self.table])
@@ -93,7 +93,7 @@ def compare_replies(
     >>> compare_replies(judge, ["Do you have a pet?"], ["Yes, a small dog.", "It will rain."]).sentence
     'Reply A is clearly better: reply A answers the question; reply B does not answer the question.'
     """
-    called = tuple(names or [chr(ord("A") + at) for at in range(len(replies))])
+    called = tuple(names or [chr(ord("A") + index) for index in range(len(replies))])
     rows = len(replies)
     scores = judge.score(
         replies,
@@ -101,14 +101,14 @@ def compare_replies(
         facts=[facts] * rows if facts else None,
         following=[following] * rows if following else None,
     )
-    order = tuple(sorted(range(rows), key=lambda at: -round(float(scores.values[at]), 9)))
+    order = tuple(sorted(range(rows), key=lambda index: -round(float(scores.values[index]), 9)))
     return Comparison(called, scores, order, _comparing(called, scores, order))
 
 
 def judge_conversation(judge: Metric, dialogue: Dialogue) -> ConversationVerdict:
     """Judge a conversation: one value for the judged side, and one for each of its turns that answers something."""
     turns = dialogue.turns
-    positions = tuple(at for at in judged_side(0, dialogue) if at)
+    positions = tuple(position for position in judged_side(0, dialogue) if position)
     if not positions:
         raise ValueError("the judged side answers nothing; one of its replies needs a turn before it")
     each = judge.score_exchanges(judged_replies(0, dialogue))
@@ -127,25 +127,27 @@ def _comparing(names: Sequence[str], scores: Scores, order: Sequence[int]) -> st
     best, second, worst = order[0], order[1], order[-1]
     if scores.values[best] - scores.values[worst] < EQUAL:
         return f"Replies {listing(names)} cannot be told apart."
-    tied = sorted(at for at in order if scores.values[best] - scores.values[at] < EQUAL)
+    tied = sorted(index for index in order if scores.values[best] - scores.values[index] < EQUAL)
     if len(tied) > 1:
-        head = f"Replies {listing([names[at] for at in tied])} are best and cannot be told apart"
+        head = f"Replies {listing([names[index] for index in tied])} are best and cannot be told apart"
     else:
         head = f"Reply {names[best]} {_sure(scores, best, second)} {'better' if len(order) == 2 else 'best'}"
-    said = scores.statements or ((),) * len(names)
-    merit = _merit(said[best], said[order[len(tied)]])
+    by_reply = scores.statements or ((),) * len(names)
+    merit = _merit(by_reply[best], by_reply[order[len(tied)]])
     clauses = [_of(names[best], merit)] if merit else []
-    for at in order[len(tied) :][-FAULTS_SHOWN:]:
-        fault = _fault(said[at], said[best])
+    for index in order[len(tied) :][-FAULTS_SHOWN:]:
+        fault = _fault(by_reply[index], by_reply[best])
         if fault and (merit, fault) not in _COMPARED.values():  # the one says the other
-            clauses.append(_of(names[at], fault))
-    clauses.append(_though(names[best], said[best], bare=not merit))
+            clauses.append(_of(names[index], fault))
+    clauses.append(_though(names[best], by_reply[best], bare=not merit))
     why = "; ".join(filter(None, clauses))
     return f"{head}: {why}." if why else f"{head}."
 
 
-def _by_aspect(said: Sequence[Statement]) -> dict[str, Statement]:
-    return {one.aspect: one for one in said if not one.words.startswith("the other side ")}
+def _by_aspect(statements: Sequence[Statement]) -> dict[str, Statement]:
+    return {
+        statement.aspect: statement for statement in statements if not statement.words.startswith("the other side ")
+    }
 
 
 def _ahead(of: Sequence[Statement], over: Sequence[Statement]) -> list[tuple[str, float]]:
@@ -155,7 +157,7 @@ def _ahead(of: Sequence[Statement], over: Sequence[Statement]) -> list[tuple[str
         name: (mine[name].amount if name in mine else 0.0) - (other[name].amount if name in other else 0.0)
         for name in (*mine, *other)
     }
-    return sorted(((name, gap) for name, gap in gaps.items() if gap > 0), key=lambda one: -one[1])
+    return sorted(((name, gap) for name, gap in gaps.items() if gap > 0), key=lambda item: -item[1])
 
 
 def _merit(best: Sequence[Statement], other: Sequence[Statement]) -> str:
@@ -165,7 +167,7 @@ def _merit(best: Sequence[Statement], other: Sequence[Statement]) -> str:
         if aspect in mine and mine[aspect].amount > 0:
             if mine[aspect].words.endswith(MOST) and aspect in _COMPARED:
                 return _COMPARED[aspect][0]
-            return _told(mine[aspect], theirs.get(aspect))
+            return _words_beside(mine[aspect], theirs.get(aspect))
     return ""
 
 
@@ -177,14 +179,15 @@ def _fault(lower: Sequence[Statement], best: Sequence[Statement]) -> str:
     behind = [aspect for aspect, _ in _ahead(best, lower) if aspect in mine]
     for aspect, fault in mine.items():
         if aspect in behind and fault.amount < 0 and not fault.words.endswith(MOST):
-            return _told(fault, theirs.get(aspect))
+            return _words_beside(fault, theirs.get(aspect))
     return next((_COMPARED[aspect][1] for aspect in behind if aspect in _COMPARED), "")
 
 
 def _though(name: str, best: Sequence[Statement], *, bare: bool) -> str:
     """The fault of the best reply, where it has a grave one, or nothing speaks for it."""
-    lowered = (one for one in _by_aspect(best).values() if one.amount < 0 and not one.words.endswith(MOST))
-    faults = sorted(lowered, key=lambda one: one.amount)
+    reasons = _by_aspect(best).values()
+    lowered = [reason for reason in reasons if reason.amount < 0 and not reason.words.endswith(MOST)]
+    faults = sorted(lowered, key=lambda reason: reason.amount)
     if not faults or not (bare or faults[0].amount <= -GRAVE):
         return ""
     return f"but {_of(name, faults[0].words.split(': ')[0])}"
@@ -194,9 +197,9 @@ def _of(name: str, words: str) -> str:
     return f"in reply {name} {words}" if words.startswith('"') else f"reply {name} {words}"
 
 
-def _told(one: Statement, beside: Statement | None) -> str:
+def _words_beside(statement: Statement, beside: Statement | None) -> str:
     """The words of a statement; where another reply has the same ones, the comparison with human replies behind it."""
-    first, _, compared = one.words.partition(": ")
+    first, _, compared = statement.words.partition(": ")
     return compared if compared and beside is not None and beside.words.partition(": ")[0] == first else first
 
 

@@ -20,7 +20,7 @@ import httpx
 import openai
 
 from dialeval.io.files import address_parts, parse_json
-from dialeval.io.harmless import told, without_secrets
+from dialeval.io.harmless import excerpt, without_secrets
 from dialeval.llm.protocol import Question
 from dialeval.registry.interface import CannotGoOn
 
@@ -203,9 +203,9 @@ class Client:
         return bool(named)
 
     def _failure(self, error: openai.APIStatusError) -> Exception:
-        status, message = error.status_code, told(self._clean(_complaint(error)), most=_LONGEST_MESSAGE)
+        status, message = error.status_code, excerpt(self._clean(_complaint(error)), most=_LONGEST_MESSAGE)
         if 300 <= status < 400:
-            to = told(self._clean(error.response.headers.get("location") or "nowhere"), most=_LONGEST_MESSAGE)
+            to = excerpt(self._clean(error.response.headers.get("location") or "nowhere"), most=_LONGEST_MESSAGE)
             return CannotGoOn(f"the server sends the rows on to {to}; if that is right, name it with base_url")
         if status in (401, 404):
             return CannotGoOn(f"the server refuses ({status}: {message}); check model, base_url and the key")

@@ -205,9 +205,10 @@ class Cmn(PairMetric):
     def _information(self, x: Latents, partner: Latents, negatives: NegativeLatents) -> Vector:
         parts = []
         for start in range(0, len(x.keys), ROWS_AT_ONCE):
-            here, there = x.take(slice(start, start + ROWS_AT_ONCE)), partner.take(slice(start, start + ROWS_AT_ONCE))
-            noise = self._noise("reply", here.keys), self._noise("partner", there.keys)
-            parts.append(estimate_information(here.gaussian, there.gaussian, negatives, noise))
+            part = slice(start, start + ROWS_AT_ONCE)
+            rows, partners = x.take(part), partner.take(part)
+            noise = self._noise("reply", rows.keys), self._noise("partner", partners.keys)
+            parts.append(estimate_information(rows.gaussian, partners.gaussian, negatives, noise))
         values: Vector = torch.cat(parts).cpu().numpy()
         return values
 

@@ -107,8 +107,8 @@ class Source:
     show: int = 0
     #: Columns that somebody else reads, so that they are not told of as unread.
     beside: frozenset[str] = frozenset()
-    #: What was told already, here or by sources of the same file.
-    told: set[str] = field(default_factory=set, repr=False, compare=False)
+    #: What was reported already, here or by sources of the same file.
+    reported: set[str] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -263,8 +263,8 @@ class Source:
 
     def _tell(self, message: str, about: str = "") -> None:
         """Log a message once, though a file may be read twice; of several messages about the same, the first."""
-        if (about or message) not in self.told:
-            self.told.add(about or message)
+        if (about or message) not in self.reported:
+            self.reported.add(about or message)
             _log.warning("%s", one_line(f"{self.name}: {message}"))
 
     def _watched(self, rows: Iterable[RawRow], columns: Columns, known: set[Any]) -> Iterator[RawRow]:
@@ -313,8 +313,8 @@ class Source:
     def _shown(self, checked: Iterator[tuple[RawRow, Row]]) -> Iterator[tuple[RawRow, Row]]:
         """The rows; the first of them are logged where that is asked for, once for each source."""
         shown = f"rows of {self.columns.get('response')}"
-        left = 0 if shown in self.told else self.show
-        self.told.add(shown)
+        left = 0 if shown in self.reported else self.show
+        self.reported.add(shown)
         for row, item in checked:
             if left:
                 left -= 1

@@ -87,15 +87,15 @@ class Pairs:
         return self
 
 
-def lost(there: NDArray[np.bool_], what: str, allow_missing: bool) -> list[str]:
+def lost(present: NDArray[np.bool_], what: str, allow_missing: bool) -> list[str]:
     """What to tell of rows that lack something; more than a tenth are refused as rows without a partner are."""
-    told = f"{what}: {int((~there).sum())} of {len(there)}"
-    if there.sum() < MIN_COVERAGE * len(there) and not allow_missing:
+    message = f"{what}: {int((~present).sum())} of {len(present)}"
+    if present.sum() < MIN_COVERAGE * len(present) and not allow_missing:
         raise ValueError(
-            f"{told}; more than {1 - MIN_COVERAGE:.0%} are missing. Add them, or allow it (allow_missing; in the "
+            f"{message}; more than {1 - MIN_COVERAGE:.0%} are missing. Add them, or allow it (allow_missing; in the "
             "command --allow-missing)"
         )
-    return [] if there.all() else [told]
+    return [] if present.all() else [message]
 
 
 def check_level(level: object) -> None:

@@ -143,12 +143,12 @@ class Columns:
         for field in (*required, *self.mapping):
             column = self.name(field)
             if column not in present and root_of(column) not in present:
-                there = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
+                listed = ", ".join(str(name)[:40] for name in list(present)[:20]) or "none"
                 hint = _suggest(column, [str(name)[:100] for name in present])
                 level = _CONVERSATIONS if field == "dialogue" else _NO_REPLIES if "dialogue" in present else ""
                 level = level or (_MESSAGES if _OF_LOGS & set(present) else "")
                 return one_line(
-                    f"column {column!r} is missing{hint}; the columns are: {there}; rename one or map it: "
+                    f"column {column!r} is missing{hint}; the columns are: {listed}; rename one or map it: "
                     f"{field}=COLUMN{level}"
                 )
         return ""

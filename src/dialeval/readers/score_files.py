@@ -107,9 +107,9 @@ def check_columns(
     """Refuse a mapping of fields to columns that names what is not there."""
     if unknown := next((field for field in columns if field not in fields), None):
         raise ValueError(f"{unknown!r} is not a field of scores; the fields are {', '.join(fields)}")
-    there = dict.fromkeys(column for _, row in rows for column in row)
-    if lost := next((column for column in columns.values() if column not in there), None):
-        raise ValueError(f"there is no column {lost!r}; the columns are: {', '.join(map(str, there)) or 'none'}")
+    present = dict.fromkeys(column for _, row in rows for column in row)
+    if lost := next((column for column in columns.values() if column not in present), None):
+        raise ValueError(f"there is no column {lost!r}; the columns are: {', '.join(map(str, present)) or 'none'}")
 
 
 def _columns(

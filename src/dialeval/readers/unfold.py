@@ -99,8 +99,8 @@ class Chats:
         try:
             if product is None:
                 raise row.bad("the row has another shape than those before; each row is one conversation")
-            told = _told(row, product)
-            turns, prompts, names = self._turns(row, told, judge)
+            parsed = _parse(row, product)
+            turns, prompts, names = self._turns(row, parsed, judge)
         except BadRow as error:
             yield None, RawRow(row.number, row.where, problem=error.problem, raw=dict(row.values))
             return
@@ -115,14 +115,14 @@ class Chats:
         if _is_prompt(fields.get("system")):
             prompts = [read_content(fields.pop("system"))[0] or "", *prompts]
         fields.setdefault("system", row.values.get("model") if isinstance(row.values.get("model"), str) else None)
-        fields |= {key: value for key, value in told.fields.items() if value is not None}
+        fields |= {key: value for key, value in parsed.fields.items() if value is not None}
         if self.system_as_facts and prompts:
             fields["facts"] = [*(fields.get("facts") or ()), *prompts]
         name = next((row.values[key] for key in _IDS if row.values.get(key) is not None), None)
-        name = told.fields.get("id") or name
+        name = parsed.fields.get("id") or name
         judged = [index for index, (role, _) in enumerate(turns) if role == judge and (index or level == "dialogue")]
-        if told.last_only:  # what was answered before has a row of its own
-            last = told.messages[-1] if told.messages else Message("", None)
+        if parsed.last_only:  # what was answered before has a row of its own
+            last = parsed.messages[-1] if parsed.messages else Message("", None)
             is_reply = last.text is not None and (self.keep_preambles or not last.calls)
             judged = [turn for turn in judged if is_reply and turn == len(turns) - 1]
             if not judged:
@@ -142,15 +142,15 @@ class Chats:
         for index in judged:
             values = {
                 **fields,
-                "id": name if told.last_only else f"{row.number if name is None else name}#{index}",
+                "id": name if parsed.last_only else f"{row.number if name is None else name}#{index}",
                 "context": CheckedTexts(texts[:index]),
                 "speakers": CheckedTexts(roles[:index]),
                 "response": turns[index][1],
             }
             if index + 1 < len(turns) and turns[index + 1][0] != turns[index][0]:
                 values["following"] = turns[index + 1][1]
-            trace = (told.trace, turns[index][1]) if told.trace else None
-            where = row.where if told.last_only else f"{row.where}, message {index}"
+            trace = (parsed.trace, turns[index][1]) if parsed.trace else None
+            where = row.where if parsed.last_only else f"{row.where}, message {index}"
             yield trace, RawRow(row.number, where, values, duplicate=row.duplicate)
 
     def _tell_judged(self, names: Mapping[str, str], judge: str, tell: Tell) -> None:
@@ -165,14 +165,14 @@ class Chats:
                 f"what {' and '.join(unjudged)} says is read as context; to judge it choose a --judge-role", "unjudged"
             )
 
-    def _turns(self, row: RawRow, told: Turns, judge: str) -> tuple[list[tuple[str, str]], list[str], dict[str, str]]:
+    def _turns(self, row: RawRow, parsed: Turns, judge: str) -> tuple[list[tuple[str, str]], list[str], dict[str, str]]:
         """Who said what, what the system prompts say, and the name behind each role."""
-        if len(told.messages) > MAX_TEXTS:
+        if len(parsed.messages) > MAX_TEXTS:
             raise row.bad(f"the conversation has more than {MAX_TEXTS} messages; is this one conversation?")
         turns, prompts, names = [], [], dict[str, str]()
-        nobody = aside([role_of(message.role) for message in told.messages])
-        by_name = judge not in ("user", "assistant") and judge in (role_of(message.name) for message in told.messages)
-        for index, message in enumerate(told.messages):
+        nobody = aside([role_of(message.role) for message in parsed.messages])
+        by_name = judge not in ("user", "assistant") and judge in (role_of(message.name) for message in parsed.messages)
+        for index, message in enumerate(parsed.messages):
             who = (by_name and role_of(message.role) not in nobody and message.name) or message.role
             role = role_of(check_text(row.place, f"the role of message {index}", who))
             if message.text is None or (message.calls and not self.keep_preambles):
@@ -192,7 +192,7 @@ class Chats:
         return "user" if role == "assistant" else role
 
 
-def _told(row: RawRow, product: Product) -> Turns:
+def _parse(row: RawRow, product: Product) -> Turns:
     """The conversation of a row, or `BadRow`."""
     try:
         return product.turns(row.values or {})

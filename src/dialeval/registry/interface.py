@@ -96,7 +96,7 @@ class Fault:
     #: What a reply is that has it.
     adjective: str
 
-    def said(self, count: int, level: Level) -> str:
+    def in_words(self, count: int, level: Level) -> str:
         """How many rows have it, in words."""
         if level is Level.DIALOGUE:
             return f"{counted(count, 'conversation')} {'has' if count == 1 else 'have'} a {self.adjective} reply"

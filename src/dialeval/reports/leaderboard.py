@@ -180,11 +180,11 @@ def _axis(result: Result, lowest: float) -> str:
         return ""
     start = min(0.0, math.floor(lowest * 10) / 10)
 
-    def at(value: float) -> str:
+    def x_of(value: float) -> str:
         return f"{4 + (_WIDTH - 8) * (value - start) / (1 - start):.1f}"
 
     def line(name: str, x: float, y: float, to_x: float, to_y: float) -> str:
-        return f'<line class="{name}" x1="{at(x)}" y1="{y:g}" x2="{at(to_x)}" y2="{to_y:g}"/>'
+        return f'<line class="{name}" x1="{x_of(x)}" y1="{y:g}" x2="{x_of(to_x)}" y2="{to_y:g}"/>'
 
     middle = _HEIGHT / 2
     parts = [line("axis", 0, 1, 0, _HEIGHT - 1)]
@@ -193,7 +193,7 @@ def _axis(result: Result, lowest: float) -> str:
     if math.isfinite(result.low):
         parts.append(line("ci", result.low, middle, result.high, middle))
     dot = "hollow" if result.contaminated else "dot"
-    parts.append(f'<circle class="{dot}" cx="{at(result.value)}" cy="{middle:g}" r="3.5"/>')
+    parts.append(f'<circle class="{dot}" cx="{x_of(result.value)}" cy="{middle:g}" r="3.5"/>')
     label = f"{TITLES[result.statistic]} {with_interval(result)}"
     return f'<svg role="img" aria-label="{label}" width="{_WIDTH}" height="{_HEIGHT}">{"".join(parts)}</svg>'
 

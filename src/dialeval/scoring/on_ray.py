@@ -143,8 +143,8 @@ def _pool(actors: int | None, batch_rows: int) -> dict[str, Any]:
 
     if not ray.is_initialized():
         ray.init(log_to_driver=False, include_dashboard=False)
-    there: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    gpus, cores = int(there.get("GPU", 0)), int(there.get("CPU", 1))
+    resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    gpus, cores = int(resources.get("GPU", 0)), int(resources.get("CPU", 1))
     size = actors or gpus or max(1, cores // 2)
     share = {"num_gpus": min(1.0, gpus / size)} if gpus else {}
     return {"compute": ActorPoolStrategy(size=size), "batch_size": batch_rows, "batch_format": "pandas", **share}

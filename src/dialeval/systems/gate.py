@@ -373,7 +373,7 @@ def _faults(
             a, b = x[pairs.first], y[pairs.second]
             newly, no_longer = int((a & ~b).sum()), int((b & ~a).sum())
         more = count > before and (before == 0 or _surprise(newly, no_longer) < SURPRISING)
-        faults.append(FaultCount(aspect, fault.said(count, level), count, before, newly, no_longer, more))
+        faults.append(FaultCount(aspect, fault.in_words(count, level), count, before, newly, no_longer, more))
     return faults
 
 

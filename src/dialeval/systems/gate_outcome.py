@@ -164,8 +164,8 @@ class Gate:
         """The verdict in one sentence, and in a second one what got worse beside it."""
         broken = [_over(count) for count in self.row_counts if count.exceeded]
         broken += [self._of_aspect(aspect) for aspect in self.aspects if aspect.verdict not in (None, "passed")]
-        told = f"{self.verdict}: {'; '.join([*broken, self._of_value()])}."
-        return " ".join(filter(None, (told, self._needed(), self.losses)))
+        verdict = f"{self.verdict}: {'; '.join([*broken, self._of_value()])}."
+        return " ".join(filter(None, (verdict, self._needed(), self.losses)))
 
     @property
     def losses(self) -> str:

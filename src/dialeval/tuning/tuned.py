@@ -175,9 +175,11 @@ def _put_back(former: Path, out: Path, error: BaseException) -> None:
     try:
         os.replace(former, out)
     except OSError:
-        told = OSError(f"{out} cannot be written ({error}); the checkpoint that was there is in {former}: move it back")
-        told.errno = getattr(error, "errno", None)
-        raise told from error
+        failure = OSError(
+            f"{out} cannot be written ({error}); the checkpoint that was there is in {former}: move it back"
+        )
+        failure.errno = getattr(error, "errno", None)
+        raise failure from error
 
 
 def _is_checkpoint(folder: Path) -> bool:

@@ -64,8 +64,8 @@ def _promptfoo_turns(row: Row) -> Turns:
         return NO_CALL
     system = provider.get("label") or provider.get("id") if isinstance(provider, Mapping) else provider
     name = f"{row['testIdx']}/{row.get('promptIdx', 0)}" if "testIdx" in row else None
-    told = call(prompt.get("raw") if isinstance(prompt, Mapping) else prompt, output, id=name)
-    return Turns(told.messages, {**told.fields, "system": system}, last_only=True)
+    parsed = call(prompt.get("raw") if isinstance(prompt, Mapping) else prompt, output, id=name)
+    return Turns(parsed.messages, {**parsed.fields, "system": system}, last_only=True)
 
 
 PROMPTFOO = Product(_of_promptfoo, _promptfoo_turns)
