@@ -70,9 +70,9 @@ class Sources:
         self.counts = dict.fromkeys(OPTIONAL, 0) | recipe["rows"]
         self.generic = frequent_replies(self.train.values()) if recipe.get("generic_share") else []
         read = Reader(arguments, unwanted, left_out(recipe, arguments.corpora))
-        self.graded = {name: read.graded(name, **said) for name, said in recipe.get("graded", {}).items()}
-        self.pairs = {name: read.pairs(name, **said) for name, said in recipe.get("pairs", {}).items()}
-        self.long = [one for name, splits in recipe.get("long", {}).items() for one in read.answers(name, splits)]
+        self.graded = {name: read.graded(name, **options) for name, options in recipe.get("graded", {}).items()}
+        self.pairs = {name: read.pairs(name, **options) for name, options in recipe.get("pairs", {}).items()}
+        self.long = [answer for name, splits in recipe.get("long", {}).items() for answer in read.answers(name, splits)]
 
     def of_split(self, name: str, split: str) -> list[Rated]:
         """Rated rows of one source."""
@@ -82,8 +82,8 @@ class Sources:
         """Contexts of all corpora, each with its candidates, the true one first."""
         drawn = []
         for number in draw.choice(len(self.names), size=count, p=self.shares):
-            one = self.train[self.names[number]]
-            drawn.append(one.get(int(draw.integers(len(one))), epoch=step).exchanges())
+            corpus = self.train[self.names[number]]
+            drawn.append(corpus.get(int(draw.integers(len(corpus))), epoch=step).exchanges())
             # A bland reply would fit nearly anywhere: it is a wrong one wherever something else was said.
             if self.generic and draw.random() < self.recipe["generic_share"]:
                 bland = self.generic[int(draw.integers(len(self.generic)))]
@@ -101,16 +101,16 @@ class Sources:
         roots = np.sqrt([len(self.of_split(name, "train")) for name in self.rated])
         source = self.rated[int(draw.choice(len(self.rated), p=roots / roots.sum()))]
         chosen = self.of_split(source, "train")
-        for at in draw.integers(len(chosen), size=counts["rated"]):
-            row = chosen[int(at)]
+        for index in draw.integers(len(chosen), size=counts["rated"]):
+            row = chosen[int(index)]
             rows.append(("rated", without_facts(row), rating_of(row), f"{GROUP}{source}"))
         rows += self.valid_rows(draw, self.groups, counts["valid"])
         rows += faulty_rows(draw, contexts, counts)
         for name in self.labelled:
-            (task, score), there = RATED[name], self.of_split(name, "train")
-            for at in draw.integers(len(there), size=counts[name]):
-                if score in there[int(at)].scores:
-                    rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))
+            (task, score), rated = RATED[name], self.of_split(name, "train")
+            for index in draw.integers(len(rated), size=counts[name]):
+                if score in rated[int(index)].scores:
+                    rows.append((task, rated[int(index)].exchange, float(rated[int(index)].scores[score] > 0.7), name))
         rows += self.compared(draw, step)
         return contexts, rows
 
@@ -119,10 +119,9 @@ class Sources:
         rows: list[Row] = []
         for name in chosen_sources(draw, self.graded, self.counts["graded"]):
             source = self.graded[name]
-            there = source.rows[split]
-            rows += [
-                (source.head, *there[int(at)], f"{GROUP}{name}") for at in draw.integers(len(there), size=source.each)
-            ]
+            graded = source.rows[split]
+            chosen = draw.integers(len(graded), size=source.each)
+            rows += [(source.head, *graded[int(index)], f"{GROUP}{name}") for index in chosen]
         for number, name in enumerate(chosen_sources(draw, self.pairs, self.counts["pairs"])):
             head, of_split = self.pairs[name].head, self.pairs[name].rows[split]
             better, worse, share = of_split[int(draw.integers(len(of_split)))]
@@ -167,44 +166,45 @@ def faulty_rows(
         if made >= counts["fluent"]:
             break
         candidates = contexts[int(draw.integers(len(contexts)))]
-        one = candidates[int(draw.integers(len(candidates)))]
+        exchange = candidates[int(draw.integers(len(candidates)))]
         kind = FAULTS[number % len(FAULTS)]
-        broken = damage(one.response, kind, draw)
+        broken = damage(exchange.response, kind, draw)
         if broken:
-            rows += [("fluent", one, 1.0, ""), ("fluent", replace(one, response=broken), 0.0, kind)]
+            rows += [("fluent", exchange, 1.0, ""), ("fluent", replace(exchange, response=broken), 0.0, kind)]
             made += 2
     for _ in range(counts["insults"] // 2):
         candidates = contexts[int(draw.integers(len(contexts)))]
-        one = candidates[int(draw.integers(len(candidates)))]
-        rude = replace(one, response=insulting(one.response, draw, held_out=held_out))
+        exchange = candidates[int(draw.integers(len(candidates)))]
+        rude = replace(exchange, response=insulting(exchange.response, draw, held_out=held_out))
         if draw.random() < 0.5:  # no word is rude by itself
-            one = replace(one, response=civil(one.response, draw, held_out=held_out))
-        rows += [("respectful", one, 1.0, ""), ("respectful", rude, 0.0, "insult")]
+            exchange = replace(exchange, response=civil(exchange.response, draw, held_out=held_out))
+        rows += [("respectful", exchange, 1.0, ""), ("respectful", rude, 0.0, "insult")]
     for task, count in (("consistent", counts["consistent"]), ("faithful", counts["faithful"])):
         made = 0
         for _ in range(30 * count):
             if made >= count:
                 break
-            one = contexts[int(draw.integers(len(contexts)))][0]
+            exchange = contexts[int(draw.integers(len(contexts)))][0]
             # What a speaker knows of themselves stands behind "your persona:" in the corpora.
-            said = own_turns(one) if task == "consistent" else [fact.removeprefix(PERSONA) for fact in one.facts]
-            statements = [found for text in said if (found := statement_of(text))]
+            facts = [fact.removeprefix(PERSONA) for fact in exchange.facts]
+            texts = own_turns(exchange) if task == "consistent" else facts
+            statements = [statement for text in texts if (statement := statement_of(text))]
             if not statements:
                 continue
             kept = statements[int(draw.integers(len(statements)))]
             otherwise = contradicted(kept, draw)
             if otherwise is None or otherwise == kept:
                 continue
-            reply = (lambda text: text) if draw.random() < 0.5 else (lambda text, one=one: f"{one.response} {text}")
+            begin = "" if draw.random() < 0.5 else f"{exchange.response} "
             # Half of the time the denied form is what was said before, so that a denial alone tells nothing.
             if draw.random() < 0.5 and task == "consistent":
-                swapped = tuple(turn.replace(kept, otherwise) for turn in one.context)
-                one, kept, otherwise = replace(one, context=swapped), otherwise, kept
+                swapped = tuple(turn.replace(kept, otherwise) for turn in exchange.context)
+                exchange, kept, otherwise = replace(exchange, context=swapped), otherwise, kept
             elif draw.random() < 0.5 and task == "faithful":
-                swapped = tuple(fact.replace(kept, otherwise) for fact in one.facts)
-                one, kept, otherwise = replace(one, facts=swapped), otherwise, kept
-            rows += [(task, replace(one, response=reply(kept)), 1.0, ""), (task, one, 1.0, "")]
-            rows += [(task, replace(one, response=reply(otherwise)), 0.0, "contradicted")]
+                swapped = tuple(fact.replace(kept, otherwise) for fact in exchange.facts)
+                exchange, kept, otherwise = replace(exchange, facts=swapped), otherwise, kept
+            rows += [(task, replace(exchange, response=begin + kept), 1.0, ""), (task, exchange, 1.0, "")]
+            rows += [(task, replace(exchange, response=begin + otherwise), 0.0, "contradicted")]
             made += 3
     return rows
 
@@ -245,10 +245,10 @@ class Reader:
         for row in read_ratings(self.ratings, name, level=level, leave_out=self.unwanted):
             if score not in row.scores:
                 continue
-            one = row.exchange if level == "turn" else last_reply(row)
-            if one is not None and one.response.strip():
+            exchange = row.exchange if level == "turn" else last_reply(row)
+            if exchange is not None and exchange.response.strip():
                 share = (row.scores[score] - least) / (most - least)
-                rows["train" if row.split == "train" else "dev"].append((one, share))
+                rows["train" if row.split == "train" else "dev"].append((exchange, share))
         return Graded(head, count, weight, rows)
 
     def pairs(self, name: str, *, head: str, weight: float = 1.0) -> Pairs:
@@ -268,18 +268,18 @@ class Reader:
 
     def answers(self, name: str, splits: Sequence[str]) -> list[Exchange]:
         """Long answers of one corpus."""
-        found = []
+        answers = []
         for split in splits:
             for dialogue in read_corpus(self.corpora, name, split, leave_out=self.dialogues):
                 pairs = [dialogue.exchange(turn) for turn in range(1, len(dialogue.turns))]
-                found += [one for one in pairs if len(sentences(one.response)) >= 4]
-        return found
+                answers += [pair for pair in pairs if len(sentences(pair.response)) >= 4]
+        return answers
 
 
 def last_reply(row: Rated) -> Exchange | None:
     """A rated conversation as its last reply of the bot, with all that stands before it."""
     turns, speakers = row.exchange.context, row.speakers
-    bots = [at for at, name in enumerate(speakers) if name == "system"] if len(speakers) == len(turns) else []
+    bots = [turn for turn, name in enumerate(speakers) if name == "system"] if len(speakers) == len(turns) else []
     if not bots or not bots[-1]:
         return None
     return Exchange(tuple(turns[: bots[-1]]), turns[bots[-1]])
@@ -291,13 +291,13 @@ def chosen_sources(draw: Draw, sources: Mapping[str, Graded | Pairs], count: int
         return []
     names = list(sources)
     weights = np.array([len(sources[name].rows["train"]) ** 0.5 * sources[name].weight for name in names])
-    return [names[int(at)] for at in draw.choice(len(names), size=count, p=weights / weights.sum())]
+    return [names[int(index)] for index in draw.choice(len(names), size=count, p=weights / weights.sum())]
 
 
 def frequent_replies(sets: Iterable[CandidateSet], count: int = 400) -> list[str]:
     """The replies that corpora hold most often: "That sounds nice.", "I don't know."."""
-    said = Counter(turn for one in sets for dialogue in one.dialogues for turn in dialogue.turns[1:])
-    return [reply for reply, times in said.most_common(count) if times > 1]
+    counts = Counter(turn for corpus in sets for dialogue in corpus.dialogues for turn in dialogue.turns[1:])
+    return [reply for reply, times in counts.most_common(count) if times > 1]
 
 
 def sentences(text: str) -> list[str]:
@@ -307,8 +307,8 @@ def sentences(text: str) -> list[str]:
 
 def long_twins(draw: Draw, answers: Sequence[Exchange], group: str) -> list[Row]:
     """A long answer above itself with another's second half, a foreign sentence or an insult, and above another one."""
-    one, other = (answers[int(draw.integers(len(answers)))] for _ in range(2))
-    parts, foreign = sentences(one.response), sentences(other.response)
+    answer, other = (answers[int(draw.integers(len(answers)))] for _ in range(2))
+    parts, foreign = sentences(answer.response), sentences(other.response)
     half = len(parts) // 2
     place = int(draw.integers(1, len(parts)))
     stranger = foreign[int(draw.integers(len(foreign)))].strip()
@@ -317,23 +317,23 @@ def long_twins(draw: Draw, answers: Sequence[Exchange], group: str) -> list[Row]
         " ".join(map(str.strip, (*parts[:place], stranger, *parts[place + int(draw.integers(2)) :]))),
         other.response,
     )
-    kept = [one, *(replace(one, response=twins[int(draw.integers(3))]) for _ in range(1))]
-    rows: list[Row] = [("next+rated+preferred", row, float(row is one), group) for row in kept]
+    kept = [answer, *(replace(answer, response=twins[int(draw.integers(3))]) for _ in range(1))]
+    rows: list[Row] = [("next+rated+preferred", row, float(row is answer), group) for row in kept]
     if draw.random() < 0.4:
         rude = insulting("", draw).strip()
-        ends = f"{rude} {one.response}" if draw.random() < 0.3 else f"{one.response} {rude}"
-        rows.append(("next+rated+preferred+respectful", replace(one, response=ends), 0.0, group))
+        ends = f"{rude} {answer.response}" if draw.random() < 0.3 else f"{answer.response} {rude}"
+        rows.append(("next+rated+preferred+respectful", replace(answer, response=ends), 0.0, group))
         rows[0] = ("next+rated+preferred+respectful", *rows[0][1:])
     return rows
 
 
 def beside_other_facts(draw: Draw, sets: Mapping[str, CandidateSet], group: str) -> list[Row]:
     """A reply that takes a word from its speaker's facts, beside somebody else's facts."""
-    known = [one for one in sets.values() if any(dialogue.facts for dialogue in one.dialogues[:50])]
+    known = [corpus for corpus in sets.values() if any(dialogue.facts for dialogue in corpus.dialogues[:50])]
     for _ in range(200):
-        one = known[int(draw.integers(len(known)))]
-        number, turn = one.turns[int(draw.integers(len(one)))]
-        dialogue, other = one.dialogues[number], one.dialogues[int(draw.integers(len(one.dialogues)))]
+        corpus = known[int(draw.integers(len(known)))]
+        number, turn = corpus.turns[int(draw.integers(len(corpus)))]
+        dialogue, other = corpus.dialogues[number], corpus.dialogues[int(draw.integers(len(corpus.dialogues)))]
         if not dialogue.facts or not dialogue.facts[turn] or not other.facts or not other.facts[-1]:
             continue
         row = dialogue.exchange(turn)
@@ -371,7 +371,7 @@ class PhaseSteps(Dataset[PhaseStep]):
         contexts, rows = self.sources.step(step)
         n_replies = sum(map(len, contexts)) + len(rows)
         contexts, rows = contexts[self.share], rows[self.share]
-        read = [*(one for candidates in contexts for one in candidates), *(row[1] for row in rows)]
+        read = [*(reply for candidates in contexts for reply in candidates), *(row[1] for row in rows)]
         batches = padded(self.tokenizer.pairs(read), self.tokenizer.pad_id, self.batch_tokens)
         return PhaseStep(
             batches, len(contexts), [row[0] for row in rows], torch.tensor([row[2] for row in rows]),

@@ -85,7 +85,7 @@ class LastPhase(Trainer):
     def __init__(self, recipe: dict[str, Any], encoder: Path, dtype: torch.dtype, device: torch.device) -> None:
         super().__init__(recipe, encoder, dtype, device, heads=len(HEADS), lora=recipe.get("lora"))
         heads = list(self.master.head.parameters())
-        tuned = [one for one in self.weights if not any(one is head for head in heads)]
+        tuned = [weight for weight in self.weights if not any(weight is head for head in heads)]
         self.optimizer = torch.optim.AdamW(
             [{"params": tuned}, {"params": heads}], lr=0.0, betas=tuple(recipe["betas"]),
             weight_decay=recipe["weight_decay"], fused=True,
@@ -94,7 +94,7 @@ class LastPhase(Trainer):
     def begin(self, starts: Sequence[str]) -> None:
         """Take over the mean of some encoders, and of each head the mean of those that have it; others are zero."""
         means = mean_weights(starts)
-        self.take_layers({name: one for name, one in means.items() if not name.startswith("head.")})
+        self.take_layers({name: tensor for name, tensor in means.items() if not name.startswith("head.")})
         nn.init.zeros_(self.master.head.weight)
         nn.init.zeros_(self.master.head.bias)
         with torch.no_grad():
@@ -136,75 +136,75 @@ class LastPhase(Trainer):
             torch.stack([self.recipe["weights"].get(task, 1.0) * loss for task, loss in losses.items()]).sum() / share
         )
         none = whole.new_zeros(())
-        found = torch.stack([losses[task].detach() if task in losses else none for task in self.terms]) / share
-        return self.update(whole, found, rates)
+        parts = torch.stack([losses[task].detach() if task in losses else none for task in self.terms]) / share
+        return self.update(whole, parts, rates)
 
     @torch.inference_mode()
     def figures(self, sources: Sources, tokenizer: PairTokenizer) -> dict[str, float]:
         """On held-out rows of each task: accuracy among ten, rank correlation, AUC (by kind of damage, too)."""
         settings = self.recipe["validation"]
-        found: dict[str, float] = {}
+        figures: dict[str, float] = {}
 
-        def said(rows: Sequence[Exchange], *heads: str) -> Any:
+        def scores_of(rows: Sequence[Exchange], *heads: str) -> Any:
             logits = self.logits(tokenizer.pairs(list(rows)), tokenizer.pad_id).cpu().numpy()
             return [logits[:, HEADS.index(head)] for head in heads]
 
         hits, losses, contexts = [], [], []
-        for one in sources.held_out.values():
-            chosen = np.random.default_rng(2026).permutation(len(one))[: settings["contexts"]]
-            own = [one.get(int(at)).exchanges() for at in chosen]
-            (scores,) = said([each for candidates in own for each in candidates], "next")
-            scores = scores.reshape(len(own), -1)
+        for corpus in sources.held_out.values():
+            chosen = np.random.default_rng(2026).permutation(len(corpus))[: settings["contexts"]]
+            sets = [corpus.get(int(index)).exchanges() for index in chosen]
+            (scores,) = scores_of([each for candidates in sets for each in candidates], "next")
+            scores = scores.reshape(len(sets), -1)
             hits.append(float((scores[:, 0] > scores[:, 1:].max(axis=1)).mean()))
             losses.append(float(next_reply_loss(torch.from_numpy(scores), 0.0).mean()))
-            contexts += [candidates[:4] for candidates in own]
-        found["next_accuracy"], found["next_loss"] = float(np.mean(hits)), float(np.mean(losses))
+            contexts += [candidates[:4] for candidates in sets]
+        figures["next_accuracy"], figures["next_loss"] = float(np.mean(hits)), float(np.mean(losses))
         for name in sources.rated:
             dev = sources.of_split(name, "dev")[: settings["rows"] * 2]
             truth = [rating_of(row) for row in dev]
             read = [without_facts(row) for row in dev]
-            for head, scores in zip(("rated", "next"), said(read, "rated", "next"), strict=True):
-                found[f"{name}_{head}"] = float(spearmanr(scores, truth).statistic)
+            for head, scores in zip(("rated", "next"), scores_of(read, "rated", "next"), strict=True):
+                figures[f"{name}_{head}"] = float(spearmanr(scores, truth).statistic)
         draw = np.random.default_rng(7)
         many = dict.fromkeys(("fluent", "insults", "consistent", "faithful"), settings["rows"])
         rows = faulty_rows(draw, contexts, many, held_out=True)
         rows += sources.valid_rows(draw, sources.held_groups, settings["rows"])
         for name in sources.labelled:
             task, score = RATED[name]
-            there = [row for row in sources.of_split(name, "dev") if score in row.scores][: settings["rows"]]
-            rows += [(task, row.exchange, float(row.scores[score] > 0.7), name) for row in there]
+            rated_rows = [row for row in sources.of_split(name, "dev") if score in row.scores][: settings["rows"]]
+            rows += [(task, row.exchange, float(row.scores[score] > 0.7), name) for row in rated_rows]
         for task in HEADS[2:]:
             own_rows = [row for row in rows if row[0] == task]
             if not own_rows:
                 continue
-            (scores,) = said([row[1] for row in own_rows], task)
+            (scores,) = scores_of([row[1] for row in own_rows], task)
             right = np.array([row[2] for row in own_rows])
             kinds = sorted({row[3] for row in own_rows if row[3]})
             rated = [name for name in kinds if name in RATED]
             plain_rows = np.array([row[3] not in rated for row in own_rows])
-            found[f"{task}_auc"] = float(auc(right[plain_rows], scores[plain_rows]).value)
+            figures[f"{task}_auc"] = float(auc(right[plain_rows], scores[plain_rows]).value)
             for kind in kinds:
                 of_kind = np.array([row[3] == kind for row in own_rows])
                 beside = of_kind if kind in rated else of_kind | (right == 1) & plain_rows
                 if task != "valid" and 0 < right[beside].mean() < 1:
-                    found[f"{task}_{kind}_auc"] = float(auc(right[beside], scores[beside]).value)
-        found |= self.compared_figures(sources, said)
+                    figures[f"{task}_{kind}_auc"] = float(auc(right[beside], scores[beside]).value)
+        figures |= self.compared_figures(sources, scores_of)
         # No corpus has rows of every kind.
-        return {name: round(value, 4) for name, value in found.items() if value == value}
+        return {name: round(value, 4) for name, value in figures.items() if value == value}
 
-    def compared_figures(self, sources: Sources, said: Any) -> dict[str, float]:
+    def compared_figures(self, sources: Sources, scores_of: Any) -> dict[str, float]:
         """Rank correlation of graded sources, accuracy of pairs and of twins, on rows that no step reads."""
-        most, found = self.recipe["validation"]["rows"], {}
+        most, figures = self.recipe["validation"]["rows"], {}
         for name, source in sources.graded.items():
             dev = source.rows["dev"][:most]
             heads = (source.head, "next") if source.head == "rated" else (source.head,)
-            for head, scores in zip(heads, said([row for row, _ in dev], *heads), strict=True):
-                found[f"{name}_{head}"] = float(spearmanr(scores, [share for _, share in dev]).statistic)
+            for head, scores in zip(heads, scores_of([row for row, _ in dev], *heads), strict=True):
+                figures[f"{name}_{head}"] = float(spearmanr(scores, [share for _, share in dev]).statistic)
         for name, pairs in sources.pairs.items():
-            there = pairs.rows["dev"][: most // 4]
-            (scores,) = said([one for better, worse, _ in there for one in (better, worse)], pairs.head)
-            right = (scores[::2] > scores[1::2]) == (np.array([share for *_, share in there]) > 0.5)
-            found[f"{name}_{pairs.head}"] = float(right.mean())
+            compared = pairs.rows["dev"][: most // 4]
+            (scores,) = scores_of([reply for better, worse, _ in compared for reply in (better, worse)], pairs.head)
+            right = (scores[::2] > scores[1::2]) == (np.array([share for *_, share in compared]) > 0.5)
+            figures[f"{name}_{pairs.head}"] = float(right.mean())
         draw = np.random.default_rng(11)
         twins_by_kind = {
             "long": [long_twins(draw, sources.long, "") for _ in range(most // 8 if sources.counts["long"] else 0)],
@@ -215,24 +215,24 @@ class LastPhase(Trainer):
         }
         for kind, made in twins_by_kind.items():
             if twins := [rows for rows in made if rows]:
-                (scores,) = said([row[1] for rows in twins for row in rows[:2]], "rated")
-                found[f"{kind}_twins"] = float((scores[::2] > scores[1::2]).mean())
-        return found
+                (scores,) = scores_of([row[1] for rows in twins for row in rows[:2]], "rated")
+                figures[f"{kind}_twins"] = float((scores[::2] > scores[1::2]).mean())
+        return figures
 
 
 def history_of(
-    starts: Sequence[str], own: TrainingRun, sources: Sources, hardware: Sequence[str] = ()
+    starts: Sequence[str], current: TrainingRun, sources: Sources, hardware: Sequence[str] = ()
 ) -> dict[str, Any]:
     """The stages of what a run began from and its own, the corpora and the hardware of all, and what a teacher read."""
     stages, used, corpora = [], [], [*sources.names, *(["dailydialog_pp"] if sources.groups else [])]
     for start in starts:
-        if (Path(start) / "lora_a.npz").is_file():  # its making is told beside it, not in it
+        if (Path(start) / "lora_a.npz").is_file():  # how it was made is recorded beside it, not in it
             stages.append([TrainingRun("stage 0", **sources.recipe["stage_0"])])
             continue
         if start.endswith(".safetensors"):
             with safe_open(start, framework="pt") as stored:
-                said = {name: json.loads(text) for name, text in stored.metadata().items()}
-            training = said.get("made") or trunk_history(said["stood"])
+                metadata = {name: json.loads(text) for name, text in stored.metadata().items()}
+            training = metadata.get("made") or trunk_history(metadata["stood"])
         else:
             training = CheckpointConfig.read(find_checkpoint(start, default=start).folder).training
         stages.append(stages_of(training))
@@ -246,8 +246,8 @@ def history_of(
         corpora += training.get("corpora", ())
     return {
         "hardware": "; ".join(dict.fromkeys([*used, *hardware])),
-        # The own run counts even where it is as long as an earlier one.
-        "stages": [asdict(one) for one in (*joined(*stages), *([own] if own.steps else []))],
+        # The current run counts even where it is as long as an earlier one.
+        "stages": [asdict(stage) for stage in (*joined(*stages), *([current] if current.steps else []))],
         "corpora": list(dict.fromkeys(corpora)),
         **taught,
     }
@@ -301,9 +301,9 @@ def run(
             with phase.by_mean():
                 figures = phase.figures(sources, tokenizer)
             log(arguments.out, "validation", step=step, seconds=seconds, **figures)
-            own = TrainingRun(recipe["name"], step, step, round(seconds / 3600, 2), {"replies": seen})
-            hardware = [f"{arguments.processes} process(es), {arguments.device}"] if own.steps else []
-            made = {"recipe": recipe, **history_of(recipe["start_from"], own, sources, hardware)}
+            stage = TrainingRun(recipe["name"], step, step, round(seconds / 3600, 2), {"replies": seen})
+            hardware = [f"{arguments.processes} process(es), {arguments.device}"] if stage.steps else []
+            made = {"recipe": recipe, **history_of(recipe["start_from"], stage, sources, hardware)}
             made |= {"rated_rows": n_rated, "validation": figures}
             with phase.by_mean():
                 phase.save_weights(arguments.out / "trunk.safetensors", made=made)
@@ -337,7 +337,7 @@ def recipes_of(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str,
     """The recipe with what the command line overrides, and the one that names layout and corpora."""
     recipe = read_recipe(arguments.recipe)
     trunk = read_recipe(arguments.recipe.parent / f"{recipe['corpora_of']}.yaml")
-    recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
+    recipe.update({name: yaml.safe_load(value) for name, value in (option.split("=", 1) for option in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
     return recipe, trunk
 

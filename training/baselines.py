@@ -47,15 +47,15 @@ from word_head import train_words
 
 def head_class(name: str) -> Any:
     """The metric whose head is trained under this name."""
-    found = metric_class(name)[0]
-    if not issubclass(found, TrainedHead):
+    cls = metric_class(name)[0]
+    if not issubclass(cls, TrainedHead):
         raise ValueError(f"{name!r} has no head on fixed features; its class has to be a TrainedHead")
-    return found
+    return cls
 
 
 @dataclass(frozen=True)
 class Example:
-    """A reply, what is to be said of it (one is best, zero worst), and of which kind it is."""
+    """A reply, its target (one is best, zero worst), and its kind."""
 
     exchange: Exchange
     target: float
@@ -71,18 +71,18 @@ def grouped_examples(groups: Sequence[Group], head: Recipe, seed: int) -> list[E
     rows = labelled_rows(
         groups, negatives=head["negatives"], adversarial_percent=head["adversarial_percent"], seed=seed
     )
-    found = []
+    examples = []
     for number, row in enumerate(rows):
         others = tuple(reply for reply in known[row.exchange.id or ""] if reply != row.exchange.response)
         exchange = replace(row.exchange, references=others)
-        found.append(Example(exchange, float(row.valid), row.kind))
+        examples.append(Example(exchange, float(row.valid), row.kind))
         if head["damaged"] and row.valid:
             broken = corrupt(exchange.response, np.random.default_rng([seed, number]))
             if broken is not None:
-                found.append(Example(replace(exchange, response=broken), 0.0, "damaged"))
+                examples.append(Example(replace(exchange, response=broken), 0.0, "damaged"))
     if head["damaged"] == "only":
-        found = [one for one in found if one.kind in ("positive", "damaged")]
-    return [one for one in found if one.exchange.references] if head["references"] else found
+        examples = [example for example in examples if example.kind in ("positive", "damaged")]
+    return [example for example in examples if example.exchange.references] if head["references"] else examples
 
 
 def rated_examples(recipe: Recipe, root: Path, head: Recipe, *, split: str) -> list[Example]:
@@ -98,7 +98,7 @@ def rated_examples(recipe: Recipe, root: Path, head: Recipe, *, split: str) -> l
 
 
 def some(examples: list[Example], most: int, seed: int) -> list[Example]:
-    """At most so many of them, drawn by the seed."""
+    """At most `most` examples, drawn by the seed."""
     order = np.random.default_rng(seed).permutation(len(examples))[:most]
     return [examples[int(index)] for index in sorted(order)]
 
@@ -106,11 +106,11 @@ def some(examples: list[Example], most: int, seed: int) -> list[Example]:
 # --- training --------------------------------------------------------------------------------------
 
 
-def head_loss(said: Tensor, targets: Tensor, *, rating: bool) -> Tensor:
+def head_loss(outputs: Tensor, targets: Tensor, *, rating: bool) -> Tensor:
     """Cross-entropy of a logit, or the squared error of a rating from one to five."""
     if rating:
-        return F.mse_loss(said, 1 + 4 * targets)
-    return F.binary_cross_entropy_with_logits(said, targets)
+        return F.mse_loss(outputs, 1 + 4 * targets)
+    return F.binary_cross_entropy_with_logits(outputs, targets)
 
 
 def batches(features: Features, targets: Tensor, size: int, seed: int) -> Iterator[tuple[Features, Tensor]]:
@@ -120,47 +120,47 @@ def batches(features: Features, targets: Tensor, size: int, seed: int) -> Iterat
         order = torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(len(targets)))
         for start in range(0, len(order) - size + 1, size):
             chosen = order[start : start + size]
-            yield tuple(one[chosen] for one in features), targets[chosen]
+            yield tuple(feature[chosen] for feature in features), targets[chosen]
         epoch += 1
 
 
-def figures_of(said: NDArray[np.float64], held_out: Sequence[Example]) -> dict[str, float]:
+def figures_of(outputs: NDArray[np.float64], held_out: Sequence[Example]) -> dict[str, float]:
     """AUC of right replies against each kind of wrong ones; rank correlation with ratings."""
-    kinds = np.array([one.kind for one in held_out])
+    kinds = np.array([example.kind for example in held_out])
     figures = {
-        f"auc_{kind}": float(roc_auc_score((kinds == "positive")[chosen], said[chosen]))
+        f"auc_{kind}": float(roc_auc_score((kinds == "positive")[chosen], outputs[chosen]))
         for kind in ("random", "adversarial", "damaged")
         if (kinds == kind).any() and len(chosen := np.flatnonzero((kinds == "positive") | (kinds == kind)))
     }
     if (rated := kinds == "rated").any():
-        targets = np.array([one.target for one in held_out])
-        figures["spearman"] = float(spearmanr(said[rated], targets[rated]).statistic)
+        targets = np.array([example.target for example in held_out])
+        figures["spearman"] = float(spearmanr(outputs[rated], targets[rated]).statistic)
     return figures
 
 
 def train_head(
     metric: TrainedHead, run: Run, name: str, head: Recipe, examples: Sequence[Example], held_out: Sequence[Example]
 ) -> dict[str, float]:
-    """Train one head, put its best state into the network, and say what that reached."""
+    """Train one head, put its best state into the network, and return the figures that it reached."""
     settings, device = run.recipe["training"], run.accelerator.device
-    features, _ = metric.features([one.exchange for one in examples], progress=True)
-    known, _ = metric.features([one.exchange for one in held_out], progress=True)
-    targets = torch.tensor([one.target for one in examples], dtype=torch.float32)
+    features, _ = metric.features([example.exchange for example in examples], progress=True)
+    known, _ = metric.features([example.exchange for example in held_out], progress=True)
+    targets = torch.tensor([example.target for example in examples], dtype=torch.float32)
     if hasattr(metric.head, "prepare"):
         metric.head.prepare(*features)  # type: ignore[operator]
     module = metric.head.requires_grad_(True)
 
     def loss(batch: tuple[Features, Tensor]) -> Tensor:
         inputs, wanted = batch
-        return head_loss(module(*(one.to(device) for one in inputs)), wanted.to(device), rating=metric.is_rating)
+        return head_loss(module(*(tensor.to(device) for tensor in inputs)), wanted.to(device), rating=metric.is_rating)
 
     stream = batches(features, targets, settings["batch_size"], run.recipe["seed"])
     best: tuple[float, dict[str, float], Any] = (float("-inf"), {}, None)
     judged_by = [f"auc_{kind}" for kind in wrong_kinds(head)] if not head["ratings"] else ["spearman"]
-    for step, told in fit_head(module, settings, stream, loss):
+    for step, progress in fit_head(module, settings, stream, loss):
         run.step += 1
         if step % settings["log_every"] == 0:
-            run.log("train", **{f"loss_{name}": told["loss"]}, learning_rate=told["learning_rate"])
+            run.log("train", **{f"loss_{name}": progress["loss"]}, learning_rate=progress["learning_rate"])
         if step % settings["evaluate_every"] == 0 or step == settings["steps"]:
             module.eval()
             figures = figures_of(metric.outputs_of(known), held_out)
@@ -206,22 +206,22 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> None:
             trained.network.load_state_dict(network.state_dict())
         network = trained.network
         examples = [
-            one
+            example
             for number, part in enumerate(groups.values())
-            for one in grouped_examples(part, head, recipe["seed"] + number)
+            for example in grouped_examples(part, head, recipe["seed"] + number)
         ]
         held_out = grouped_examples(held, {**head, "negatives": "both", "adversarial_percent": 100}, recipe["seed"])
         if head["ratings"]:
             examples += rated_examples(recipe, arguments.ratings, head, split="train")
             held_out += rated_examples(recipe, arguments.ratings, head, split="dev")
         examples = some(examples, recipe["training"]["examples"], recipe["seed"])
-        spoken = spoken or [one.exchange for one in examples if one.kind == "positive"]
-        rows[name] = dict(Counter(one.kind for one in examples))
+        spoken = spoken or [example.exchange for example in examples if example.kind == "positive"]
+        rows[name] = dict(Counter(example.kind for example in examples))
         print(f"{name}: {len(examples)} examples, {len(held_out)} held out", flush=True)
         figures = train_head(trained, run, name, head, examples, held_out)
         reached |= {f"{key}_{name}": value for key, value in figures.items()}
-        values = trained.score_exchanges([one.exchange for one in held_out]).values
-        kinds = np.array([one.kind for one in held_out])
+        values = trained.score_exchanges([example.exchange for example in held_out]).values
+        kinds = np.array([example.kind for example in held_out])
         if (kinds == "random").any():
             curves[trained.quantile_key] = quantile_curves(values[kinds == "positive"], values[kinds == "random"])
     if recipe.get("words"):
@@ -232,7 +232,7 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> None:
         network = metric.network
         reached |= train_words(network, run, spoken[: recipe["words"]["examples"]], human[:500])
         # What the likelihood of a reply alone is compared with.
-        likelihoods = metric.judge([Exchange((), one.response) for one in human[:500]]).values
+        likelihoods = metric.judge([Exchange((), exchange.response) for exchange in human[:500]]).values
         network.likelihood.copy_(torch.from_numpy(np.nanquantile(likelihoods, (0.25, 0.75))))
     # Adapters were merged for speed; the network that is saved has them apart.
     heads = {key: value for key, value in network.state_dict().items() if not key.startswith("encoder.")}
@@ -243,7 +243,7 @@ def train(recipe: Recipe, arguments: argparse.Namespace) -> None:
         training=record(
             run,
             arguments,
-            corpora=[*corpora_of(groups), *sorted({one for head in recipe["heads"] for one in head["ratings"]})],
+            corpora=[*corpora_of(groups), *sorted({source for head in recipe["heads"] for source in head["ratings"]})],
             earlier={},
             available=count_kinds(groups),
             rows=rows,

@@ -48,18 +48,18 @@ CONFIDENCE = 0.95
 
 def read_sources(root: Path, unwanted: frozenset[str], most: int) -> dict[str, list[Exchange]]:
     """At most so many replies of each source, drawn without a look at the judge."""
-    found: dict[str, list[Exchange]] = {}
+    replies: dict[str, list[Exchange]] = {}
     for name, splits in {**PEOPLE, **ASSISTANTS}.items():
         for split in splits:
             dialogues = read_corpus(root, name, split, leave_out=unwanted)[:: FIFTH if split == "train" else 1]
-            rows = [one.exchange(turn) for one in dialogues for turn in range(1, len(one.turns))]
+            rows = [dialogue.exchange(turn) for dialogue in dialogues for turn in range(1, len(dialogue.turns))]
             for row in rows:
                 answers = CODE if FENCE in row.response else ANSWERS
-                found.setdefault(answers if name in ASSISTANTS else name, []).append(row)
+                replies.setdefault(answers if name in ASSISTANTS else name, []).append(row)
     drawn = {}
-    for number, (source, rows) in enumerate(found.items()):
+    for number, (source, rows) in enumerate(replies.items()):
         order = np.random.default_rng([7, number]).permutation(len(rows))[:most]
-        drawn[source] = [rows[int(at)] for at in order]
+        drawn[source] = [rows[int(index)] for index in order]
     return drawn
 
 
@@ -73,9 +73,9 @@ def charged(judge: Judge, rows: Sequence[Exchange]) -> dict[str, NDArray[np.floa
     }
 
 
-def rate(told: Sequence[NDArray[np.float64]]) -> dict[str, Any]:
-    """How many of 1,000 replies are charged, and in which interval that lies; of those that can have the fault."""
-    judged, count = (int(sum(number(part).sum() for part in told)) for number in (np.isfinite, np.nan_to_num))
+def rate(charges: Sequence[NDArray[np.float64]]) -> dict[str, Any]:
+    """How many of 1,000 replies that can have the fault are charged with it, and the interval of that rate."""
+    judged, count = (int(sum(number(part).sum() for part in charges)) for number in (np.isfinite, np.nan_to_num))
     if not judged:
         return {"replies": 0, "charged": 0}
     low, high = binomtest(count, judged).proportion_ci(CONFIDENCE, method="wilson")
@@ -84,18 +84,18 @@ def rate(told: Sequence[NDArray[np.float64]]) -> dict[str, Any]:
 
 
 def measure(judge: Judge, sources: Mapping[str, Sequence[Exchange]]) -> dict[str, Any]:
-    """By fault: over all sources, over people's, and in each; which replies are charged stands there by their ids."""
-    told = {source: charged(judge, rows) for source, rows in sources.items()}
+    """The rates by fault: over all sources, over people's, and in each, with the ids of the charged replies."""
+    charges = {source: charged(judge, rows) for source, rows in sources.items()}
     figures: dict[str, Any] = {}
     for aspect, fault in judge.faults().items():
-        of_source = {source: part[aspect] for source, part in told.items() if np.isfinite(part[aspect]).any()}
+        of_source = {source: part[aspect] for source, part in charges.items() if np.isfinite(part[aspect]).any()}
         people = [part for source, part in of_source.items() if source in PEOPLE]
         figures[aspect] = {
             "says": fault.adjective,
             **rate(list(of_source.values())),
             "people": rate(people),
             "sources": {
-                source: {**rate([part]), "which": [sources[source][int(at)].id for at in np.flatnonzero(part == 1)]}
+                source: {**rate([part]), "which": [sources[source][int(row)].id for row in np.flatnonzero(part == 1)]}
                 for source, part in of_source.items()
             },
         }
@@ -115,7 +115,7 @@ def main() -> None:
     sources = read_sources(arguments.corpora, left_out(recipe, arguments.corpora), arguments.replies)
     judge = Judge(arguments.checkpoint, device="cpu" if arguments.cpu else None)
     checkpoint = judge.signature()["checkpoint"]
-    told = {
+    record = {
         "made_by": f"python training/charges.py --replies {arguments.replies}",
         "checkpoint": checkpoint,
         "replies": {source: len(rows) for source, rows in sources.items()},
@@ -123,7 +123,7 @@ def main() -> None:
     }
     name = safe_name(Path(checkpoint.split("@")[0]).name)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    write_atomically(arguments.out / f"{name}.json", [json.dumps(told, indent=1)])
+    write_atomically(arguments.out / f"{name}.json", [json.dumps(record, indent=1)])
 
 
 if __name__ == "__main__":

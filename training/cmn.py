@@ -60,14 +60,14 @@ class Collator:
         rng = np.random.default_rng([self.seed, number])
         is_true = rng.random(len(batch)) < 0.5
         shown = [
-            one.exchanges()[0 if true else rng.integers(1, len(one.responses))]
-            for one, true in zip(batch, is_true, strict=True)
+            candidates.exchanges()[0 if true else rng.integers(1, len(candidates.responses))]
+            for candidates, true in zip(batch, is_true, strict=True)
         ]
         segments = self.pairs.layout.segment_ids
         return {
             "pair": collate(self.pairs.pairs(shown), self.pairs.pad_id, segment_ids=segments),
             "context": collate(self.pairs.contexts(shown), self.pairs.pad_id, segment_ids=segments),
-            "reply": self.targets([one.exchange.response for one in batch]),
+            "reply": self.targets([candidates.exchange.response for candidates in batch]),
             "is_true": torch.from_numpy(is_true),
             "reference": self.references(batch, shown),
             "noise": torch.from_numpy(rng.standard_normal((4, len(batch), self.latent), dtype=np.float32)),
@@ -78,7 +78,7 @@ class Collator:
 
         A context with one right reply has that for its reference.
         """
-        replies = [(one.exchange.references or (one.exchange.response,))[0] for one in batch]
+        replies = [(candidates.exchange.references or (candidates.exchange.response,))[0] for candidates in batch]
         apart = [row for row, (reply, pair) in enumerate(zip(replies, shown, strict=True)) if reply != pair.response]
         apart = apart or [0]
         where = torch.arange(len(batch))
@@ -95,7 +95,7 @@ class Collator:
         tokens = self.replies(replies, add_special_tokens=False, truncation=True, max_length=self.max_reply)[
             "input_ids"
         ]
-        rows = [[begin, *one, end] for one in tokens]
+        rows = [[begin, *ids, end] for ids in tokens]
         width = max(map(len, rows))
         return {
             "ids": torch.tensor([row + [end] * (width - len(row)) for row in rows]),

@@ -39,10 +39,10 @@ def build_network(recipe: Recipe) -> CmnNetwork:
 def load_pooler(network: CmnNetwork, folder: Path) -> None:
     """Begin from the pooler that BERT was released with; encoders are loaded without it."""
     with safe_open(folder / "model.safetensors", framework="pt") as stored:
-        found = [name for name in stored.keys() if name.endswith("pooler.dense.weight")]  # noqa: SIM118
-        if not found:
+        names = [name for name in stored.keys() if name.endswith("pooler.dense.weight")]  # noqa: SIM118
+        if not names:
             raise SystemExit(f"{folder} has no pooler; set pretrained_pooler to false")
-        prefix = found[0].removesuffix("weight")
+        prefix = names[0].removesuffix("weight")
         state = {f"dense.{part}": stored.get_tensor(prefix + part) for part in ("weight", "bias")}
     for pooler in (network.posterior_pooler, network.prior_pooler):
         pooler.load_state_dict(state)

@@ -40,8 +40,8 @@ class Validation:
         """Negatives from the training pairs, as the saved weights encode them."""
         posterior = metric.encoder.encode(self.bank).rows[:, : 2 * network.latent]
         prior = metric.contexts.encode(self.bank).rows
-        for one in (metric.network, network):
-            one.set_bank(posterior, prior)
+        for instance in (metric.network, network):
+            instance.set_bank(posterior, prior)
 
     def measure(self, metric: Cmn, which: str) -> dict[str, float]:
         """How well good replies are told from others: by NSP alone, then by each combination beside a reference.
@@ -51,7 +51,7 @@ class Validation:
         for a context, the other ones are the good candidates. AUC is over all rows at once, as a correlation with
         human judgements would be.
         """
-        rows = metric.encoder.encode([one for some in self.candidates for one in some]).rows
+        rows = metric.encoder.encode([exchange for some in self.candidates for exchange in some]).rows
         margin = (rows[:, -1] - rows[:, -2]).reshape(len(self.candidates), -1)
         accuracy = ((margin[:, 0] > 0).mean() + (margin[:, 1:] <= 0).mean()) / 2
         figures = {"nsp_accuracy": accuracy, "nsp_r1": (margin[:, 0] > margin[:, 1:].max(axis=1)).mean()}
@@ -85,13 +85,13 @@ class Validation:
 
         def components(kind: str) -> NDArray[np.float64]:
             rows = ((row, reply) for row in self.graded[:contexts] for reply in candidates_of(row)[kind])
-            found: NDArray[np.float64] = metric.components([beside_reference(row, reply) for row, reply in rows])[0].T
-            return found
+            parts: NDArray[np.float64] = metric.components([beside_reference(row, reply) for row, reply in rows])[0].T
+            return parts
 
         human, wrong = components("good"), components("random")
         return {
-            one: quantile_curves(combine(*human, one), combine(*wrong, one))  # type: ignore[call-arg]
-            for one in get_args(Scoring)
+            scoring: quantile_curves(combine(*human, scoring), combine(*wrong, scoring))  # type: ignore[call-arg]
+            for scoring in get_args(Scoring)
         }
 
 

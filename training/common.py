@@ -60,7 +60,7 @@ def parse_arguments(description: str, default_recipe: str, **folders: str) -> tu
 
 
 def read_recipe(path: Path) -> Recipe:
-    """A recipe with what it leaves unsaid filled in from the one that it is `based_on`, in the same folder."""
+    """A recipe, with what it leaves out taken from the recipe that it is `based_on`, in the same folder."""
     with path.open(encoding="utf-8") as stream:
         recipe: Recipe = yaml.safe_load(stream)
     base = recipe.pop("based_on", None)
@@ -72,10 +72,10 @@ def find_recipe(name: str) -> Path | None:
     return next((path for folder in RECIPES if (path := folder / f"{name}.yaml").is_file()), None)
 
 
-def _merged(base: Recipe, own: Recipe) -> Recipe:
-    shared = {key for key, value in own.items() if isinstance(value, dict) and isinstance(base.get(key), dict)}
-    both = {key: _merged(base[key], own[key]) for key in shared}
-    return {**base, **own, **both}
+def _merged(base: Recipe, changes: Recipe) -> Recipe:
+    shared = {key for key, value in changes.items() if isinstance(value, dict) and isinstance(base.get(key), dict)}
+    both = {key: _merged(base[key], changes[key]) for key in shared}
+    return {**base, **changes, **both}
 
 
 def _check_start(start: str | None, parser: argparse.ArgumentParser) -> None:
@@ -183,9 +183,9 @@ def left_out(recipe: Recipe, root: Path) -> frozenset[str]:
 
 
 def recounted() -> dict[str, Any]:
-    """What `recount.py` found beyond the overlaps file."""
-    found: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("overlaps.yaml").read_text("utf-8"))
-    return found
+    """The overlaps that `recount.py` found beyond the overlaps file."""
+    recount: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("overlaps.yaml").read_text("utf-8"))
+    return recount
 
 
 class Run:
@@ -333,8 +333,8 @@ def read_trunk(start: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 def trunk_head(stored: Mapping[str, Tensor], name: str) -> tuple[Tensor, Tensor]:
     """Weights and bias of one of the heads that the encoder learned with."""
-    at = TRUNK_HEADS.index(name)
-    return stored["head.weight"][at], stored["head.bias"][at]
+    row = TRUNK_HEADS.index(name)
+    return stored["head.weight"][row], stored["head.bias"][row]
 
 
 def earlier_training(source: str | None) -> dict[str, Any]:
@@ -353,9 +353,9 @@ def provenance(
 
     `earlier` are stages of other runs that went into it, beside those of the checkpoint that it started from.
     """
-    accelerator, own = run.accelerator, run.stage
+    accelerator, current = run.accelerator, run.stage
     begun = earlier_training(run.recipe.get("start_from"))
-    stages = [*joined(stages_of(begun), earlier), own]
+    stages = [*joined(stages_of(begun), earlier), current]
     if begun:
         figures["started_from"] = begun["recipe"]["name"]
         figures["corpora"] = list(dict.fromkeys([*figures.get("corpora", ()), *begun["corpora"]]))
@@ -377,9 +377,9 @@ def provenance(
         "command": shlex.join(words),
         "recipe": run.recipe,
         "hardware": f"{accelerator.num_processes} process(es), {device}",
-        "hours": own.hours,
-        "steps": own.steps,
-        "steps_run": own.steps_run,
+        "hours": current.hours,
+        "steps": current.steps,
+        "steps_run": current.steps_run,
         "stages": [asdict(stage) for stage in stages],
         "total": asdict(total(stages)),
         **figures,

@@ -126,7 +126,7 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace) -> None:
 
     def loss(forward: Forward, numbered: tuple[int, list[Candidates]]) -> tuple[Tensor, Figures]:
         number, batch = numbered
-        exchanges = [exchange for one in batch for exchange in one.exchanges()]
+        exchanges = [exchange for candidates in batch for exchange in candidates.exchanges()]
         return losses(forward, collator, exchanges, [True, False] * len(batch), number, settings["mlm_weight"])
 
     def validate() -> tuple[float, Figures]:
@@ -138,7 +138,7 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace) -> None:
 
         model.eval()
         with torch.inference_mode():
-            parts = [loss(forward, (at, pool[at : at + 16]))[1] for at in range(0, len(pool), 16)]
+            parts = [loss(forward, (start, pool[start : start + 16]))[1] for start in range(0, len(pool), 16)]
         model.train()
         figures = {key: float(np.mean([part[key] for part in parts])) for key in parts[0]}
         if "masked_words" in figures:
@@ -158,7 +158,7 @@ def pretrain(recipe: Recipe, arguments: argparse.Namespace) -> None:
         unit="replies",
         per_batch=settings["batch_size"],
     )
-    pairs = {corpus["name"]: len(one) for corpus, one in zip(recipe["corpora"], sets, strict=True)}
+    pairs = {corpus["name"]: len(rows) for corpus, rows in zip(recipe["corpora"], sets, strict=True)}
     keep_stage(run, arguments, DebNetwork, corpora=list(pairs), pairs=pairs)
 
 
@@ -349,7 +349,7 @@ def finish(
         available=count_kinds(sources),
         rows=trained_on,
         validation=figures,
-        reliability=[asdict(one) for one in table],
+        reliability=[asdict(row) for row in table],
     )
     quantiles = {"native": quantile_curves(scores[kinds == "positive"], scores[kinds == "random"])}
     keep_checkpoint(run, network, training, figures, quantiles=quantiles)

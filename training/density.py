@@ -137,7 +137,7 @@ def finish(run: Run, arguments: argparse.Namespace, held_out: CandidateSet) -> N
     training = record(
         run,
         arguments,
-        corpora=[*(one["name"] for one in recipe["corpora"]), *measured["fitted_pairs"]],
+        corpora=[*(corpus["name"] for corpus in recipe["corpora"]), *measured["fitted_pairs"]],
         earlier=network.config.training,
         validation={**figures, "auc": measured["auc"]},
         fitted_pairs=measured["fitted_pairs"],
@@ -159,7 +159,7 @@ def main() -> None:
     collator = Collator(network, settings["max_length"])
 
     def loss(forward: Forward, batch: list[Candidates]) -> tuple[Tensor, Figures]:
-        output = collator.rows_of(forward, [exchange for one in batch for exchange in one.exchanges()])
+        output = collator.rows_of(forward, [exchange for candidates in batch for exchange in candidates.exchanges()])
         return losses(output.float(), len(batch), recipe, accelerator)
 
     def judge() -> tuple[float, Figures]:

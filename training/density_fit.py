@@ -78,7 +78,7 @@ def fit(network: DensityNetwork, encode: Encode, recipe: Recipe, root: Path) -> 
     shrinkage = recipe["fit"]["shrinkage"]
     network.set_gaussian(*fit_gaussian(human, shrinkage=shrinkage["human"], resolution=FLOAT32_RESOLUTION))
     network.set_background(*fit_gaussian(background, shrinkage=shrinkage["background"], resolution=FLOAT32_RESOLUTION))
-    return {one["name"]: len(pairs) for one, pairs in zip(recipe["fit"]["corpora"], corpora, strict=True)}
+    return {corpus["name"]: len(pairs) for corpus, pairs in zip(recipe["fit"]["corpora"], corpora, strict=True)}
 
 
 def held_out_pairs(held_out: CandidateSet, recipe: Recipe) -> dict[str, list[Exchange]]:
@@ -88,11 +88,11 @@ def held_out_pairs(held_out: CandidateSet, recipe: Recipe) -> dict[str, list[Exc
     """
     rng = np.random.default_rng(recipe["seed"])
     chosen = [int(index) for index in rng.permutation(len(held_out))[: recipe["fit"]["held_out_pairs"]]]
-    found = {"human": [held_out.get(index).exchange for index in chosen]}
+    pairs = {"human": [held_out.get(index).exchange for index in chosen]}
     for kind, counts in KINDS.items():
         sampler = NegativeSampler(held_out.dialogues, counts)
-        found[kind] = list(_wrong(held_out, sampler, chosen, found["human"], recipe["seed"]))
-    return found
+        pairs[kind] = list(_wrong(held_out, sampler, chosen, pairs["human"], recipe["seed"]))
+    return pairs
 
 
 def _wrong(
@@ -115,7 +115,7 @@ def score_by_rule(
 
 def separation(scores: Mapping[Scoring, Mapping[str, NDArray[np.float64]]]) -> dict[str, dict[str, float]]:
     """AUC of every rule, true replies against each kind of wrong ones, and their mean."""
-    found: dict[str, dict[str, float]] = {}
+    areas_of_rules: dict[str, dict[str, float]] = {}
     for rule, of_kind in scores.items():
         human = of_kind["human"]
         areas = {
@@ -123,8 +123,8 @@ def separation(scores: Mapping[Scoring, Mapping[str, NDArray[np.float64]]]) -> d
             for kind, wrong in of_kind.items()
             if kind != "human"
         }
-        found[rule] = {**areas, "mean": float(np.mean(list(areas.values())))}
-    return found
+        areas_of_rules[rule] = {**areas, "mean": float(np.mean(list(areas.values())))}
+    return areas_of_rules
 
 
 def choose_rule(areas: Mapping[str, Mapping[str, float]]) -> Scoring:

@@ -48,70 +48,71 @@ class Group(NamedTuple):
 
 
 def read_groups(folder: Path) -> dict[str, list[Group]]:
-    """All that was taught, by split."""
-    found: dict[str, list[Group]] = {"train": [], "dev": []}
+    """The teacher's scores, by split."""
+    groups: dict[str, list[Group]] = {"train": [], "dev": []}
     for path in sorted(folder.glob("*.jsonl")):
         for row in read_json_lines(path):
-            exchanges = [Exchange(tuple(row["context"]), one, facts=tuple(row["facts"])) for one in row["replies"]]
-            found[row["split"]].append(Group(exchanges, torch.tensor(row["scores"])))
-    if not all(found.values()):
+            exchanges = [Exchange(tuple(row["context"]), reply, facts=tuple(row["facts"])) for reply in row["replies"]]
+            groups[row["split"]].append(Group(exchanges, torch.tensor(row["scores"])))
+    if not all(groups.values()):
         raise SystemExit(f"{folder} lacks rows to train on or held-out ones; run the same command with --teach first")
-    return found
+    return groups
 
 
 def replies_by_context(sources: Sources, name: str, split: str) -> list[list[Exchange]]:
     """What systems said, by context, of a source that is rated; facts only where there is no context."""
     if name in sources.graded:
-        read = [one for one, _ in sources.graded[name].rows[split]]
+        read = [exchange for exchange, _ in sources.graded[name].rows[split]]
     else:
         read = [row.exchange for row in sources.of_split(name, split)]
-    found: dict[tuple[Any, ...], dict[str, Exchange]] = {}
-    for one in read:
-        bare = Exchange(one.context, one.response, facts=() if one.context else one.facts)
-        found.setdefault((bare.context, bare.facts), {})[bare.response] = bare
-    return [list(replies.values()) for replies in found.values()]
+    by_context: dict[tuple[Any, ...], dict[str, Exchange]] = {}
+    for exchange in read:
+        bare = Exchange(exchange.context, exchange.response, facts=() if exchange.context else exchange.facts)
+        by_context.setdefault((bare.context, bare.facts), {})[bare.response] = bare
+    return [list(replies.values()) for replies in by_context.values()]
 
 
 def teach(recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
     """Let the teacher score part after part; some are held out, and drawn from what no step reads."""
-    said = recipe["teaching"]
-    network = JudgeNetwork.from_pretrained(said["teacher"], device=arguments.device)
-    tokenizer = PairTokenizer(network.tokenizer, replace(network.config.layout, **said["layout"]))
+    settings = recipe["teaching"]
+    network = JudgeNetwork.from_pretrained(settings["teacher"], device=arguments.device)
+    tokenizer = PairTokenizer(network.tokenizer, replace(network.config.layout, **settings["layout"]))
     engine, sources = PairEncoder(network, tokenizer), Sources(recipe, trunk, arguments)
     size = 1 + sum(recipe["negatives"].values())
-    held_out = [one for one in sources.held_out.values() if len(one)]
+    held_out = [corpus for corpus in sources.held_out.values() if len(corpus)]
     replies = {
-        split: [replies_by_context(sources, name, split) for name in said["replies_of"]] for split in ("train", "dev")
+        split: [replies_by_context(sources, name, split) for name in settings["replies_of"]]
+        for split in ("train", "dev")
     }
     (arguments.out / "teacher").mkdir(exist_ok=True)
-    for part in range(said["parts"]):
+    for part in range(settings["parts"]):
         path, begun = arguments.out / "teacher" / f"{part:05d}.jsonl", time.monotonic()
         if path.exists():
             continue
         draw = np.random.default_rng([recipe["seed"], part, 1])
-        split = "train" if part % said["held_out_every"] else "dev"
+        split = "train" if part % settings["held_out_every"] else "dev"
         if split == "train":
-            groups = sources.candidates(draw, said["contexts"], part)
-            long = [sources.long[int(at)] for at in draw.integers(len(sources.long), size=2 * said["answers"])]
-            groups += [
-                [one, replace(one, response=other.response)] for one, other in zip(long[::2], long[1::2], strict=True)
-            ]
+            groups = sources.candidates(draw, settings["contexts"], part)
+            chosen = draw.integers(len(sources.long), size=2 * settings["answers"])
+            long = [sources.long[int(index)] for index in chosen]
+            pairs = zip(long[::2], long[1::2], strict=True)
+            groups += [[answer, replace(answer, response=other.response)] for answer, other in pairs]
         else:
-            sets = [held_out[int(at)] for at in draw.integers(len(held_out), size=said["contexts"])]
-            groups = [one.get(int(draw.integers(len(one)))).exchanges()[:size] for one in sets]
+            sets = [held_out[int(index)] for index in draw.integers(len(held_out), size=settings["contexts"])]
+            groups = [corpus.get(int(draw.integers(len(corpus)))).exchanges()[:size] for corpus in sets]
         roots = np.sqrt([len(of_source) for of_source in replies[split]])
-        for number in draw.choice(len(roots), size=said["replies"], p=roots / roots.sum()):
+        for number in draw.choice(len(roots), size=settings["replies"], p=roots / roots.sum()):
             group = replies[split][number][int(draw.integers(len(replies[split][number])))]
-            groups.append([group[int(at)] for at in draw.permutation(len(group))[:size]])
+            groups.append([group[int(index)] for index in draw.permutation(len(group))[:size]])
         # Of a long reply the first part that the layout holds, for both to read the same.
         for group in groups:
-            windows = tokenizer.windows([one.response for one in group])
-            group[:] = [replace(one, response=parts[0]) for one, parts in zip(group, windows, strict=True)]
-        logits = network.split(engine.encode([one for group in groups for one in group]).rows)[1]
+            windows = tokenizer.windows([exchange.response for exchange in group])
+            group[:] = [replace(exchange, response=parts[0]) for exchange, parts in zip(group, windows, strict=True)]
+        logits = network.split(engine.encode([exchange for group in groups for exchange in group]).rows)[1]
         scores = iter(np.stack([logits[head] for head in TAUGHT], axis=1).round(4).tolist())
         lines = [
             {"split": split, "context": group[0].context, "facts": group[0].facts,
-             "replies": [one.response for one in group], "scores": [next(scores) for _ in group]}
+             "replies": [exchange.response for exchange in group], "scores": [next(scores) for _ in group]}
             for group in groups
         ]  # fmt: skip
         write_atomically(path, map(json.dumps, lines))
@@ -130,9 +131,9 @@ class TaughtSources(Sources):
         """A row that was taught has for its truth its number in the group, and the group's number for its origin."""
         contexts, rows = super().step(step)
         draw = np.random.default_rng([self.recipe["seed"], step, 2])
-        for at in draw.permutation(len(self.taught["train"]))[: self.counts[TASK]]:
-            exchanges = self.taught["train"][int(at)].exchanges
-            rows += [(TASK, one, float(number), str(at)) for number, one in enumerate(exchanges)]
+        for index in draw.permutation(len(self.taught["train"]))[: self.counts[TASK]]:
+            exchanges = self.taught["train"][int(index)].exchanges
+            rows += [(TASK, exchange, float(number), str(index)) for number, exchange in enumerate(exchanges)]
         return contexts, rows
 
 
@@ -156,8 +157,8 @@ class Distillation(LastPhase):
         for row, task in enumerate(step.tasks):
             if task == TASK:
                 groups.setdefault(step.origins[row], []).append(row)
-        for at, rows in groups.items():
-            target = self.groups["train"][int(at)].scores[step.truth[rows].long()].to(rest.device)
+        for index, rows in groups.items():
+            target = self.groups["train"][int(index)].scores[step.truth[rows].long()].to(rest.device)
             errors.append(rest[rows, 1] - target[:, 1])
             if len(rows) > 1:
                 share = (target / softness).softmax(dim=0)
@@ -171,17 +172,17 @@ class Distillation(LastPhase):
     @torch.inference_mode()
     def figures(self, sources: Sources, tokenizer: PairTokenizer) -> dict[str, float]:
         """Also how far both heads agree with the teacher's on what was held out."""
-        found, groups = super().figures(sources, tokenizer), self.groups["dev"]
-        read = [one for group in groups for one in group.exchanges]
+        figures, groups = super().figures(sources, tokenizer), self.groups["dev"]
+        read = [exchange for group in groups for exchange in group.exchanges]
         logits = self.logits(tokenizer.pairs(read), tokenizer.pad_id).cpu()
         targets = torch.cat([group.scores for group in groups])
         for number, head in enumerate(TAUGHT.values()):
             scores = logits[:, HEADS.index(head)]
-            found[f"teacher_{head}"] = round(float(spearmanr(scores, targets[:, number]).statistic), 4)
+            figures[f"teacher_{head}"] = round(float(spearmanr(scores, targets[:, number]).statistic), 4)
             parts = zip(torch.split(scores, [len(group.scores) for group in groups]), groups, strict=True)
-            same = [float(own.argmax() == group.scores[:, number].argmax()) for own, group in parts if len(own) > 1]
-            found[f"teacher_{head}_first"] = round(float(np.mean(same)), 4)
-        return found
+            same = [float(part.argmax() == group.scores[:, number].argmax()) for part, group in parts if len(part) > 1]
+            figures[f"teacher_{head}_first"] = round(float(np.mean(same)), 4)
+        return figures
 
 
 def main() -> None:

@@ -38,20 +38,20 @@ class TrainingRun:
 
 def stages_of(training: Mapping[str, Any]) -> list[TrainingRun]:
     """The stages that a checkpoint's record lists, the earliest first."""
-    return [TrainingRun(**one) for one in training.get("stages", ())]
+    return [TrainingRun(**stage) for stage in training.get("stages", ())]
 
 
 def joined(*histories: Iterable[TrainingRun]) -> list[TrainingRun]:
-    """Several histories as one, a stage that they share once, and one that a history has twice that often."""
-    found: list[TrainingRun] = []
+    """Several histories as one: a shared stage counts once, a stage that one history has twice counts twice."""
+    stages: list[TrainingRun] = []
     for history in histories:
-        shared = [replace(one, seen={}) for one in found]
+        shared = [replace(stage, seen={}) for stage in stages]
         for stage in history:
             if (bare := replace(stage, seen={})) in shared:
                 shared.remove(bare)
             else:
-                found.append(stage)
-    return found
+                stages.append(stage)
+    return stages
 
 
 def total(stages: Sequence[TrainingRun]) -> TrainingRun:
@@ -61,7 +61,8 @@ def total(stages: Sequence[TrainingRun]) -> TrainingRun:
         for unit, count in stage.seen.items():
             seen[unit] = seen.get(unit, 0) + count
     hours = round(sum(stage.hours for stage in stages), 2)
-    return TrainingRun("together", sum(one.steps for one in stages), sum(one.steps_run for one in stages), hours, seen)
+    steps, steps_run = sum(stage.steps for stage in stages), sum(stage.steps_run for stage in stages)
+    return TrainingRun("together", steps, steps_run, hours, seen)
 
 
 def kept_line(lines: Iterable[Line]) -> Line:

@@ -64,18 +64,18 @@ def begin(recipe: Recipe) -> JudgeNetwork:
     with torch.no_grad():
         for head, source in JUDGE_HEADS.items():
             if head in network.head_names:
-                at = network.head_names.index(head)
-                network.heads.weight[at], network.heads.bias[at] = trunk_head(stored, source)
+                row = network.head_names.index(head)
+                network.heads.weight[row], network.heads.bias[row] = trunk_head(stored, source)
     if "words_from" in recipe:  # how rare words are, and how usual their order, no encoder knows
         words = JudgeNetwork.from_pretrained(recipe["words_from"])
         for name in ("rarity", "runs", "run_counts"):
             network.get_buffer(name).copy_(words.get_buffer(name))
-    stages = [TrainingRun(**one) for one in made["stages"]]
+    stages = [TrainingRun(**stage) for stage in made["stages"]]
     keys = ("hardware", "stages", "corpora", "rated_rows", "validation", "taught")
-    told = {key: made[key] for key in keys if key in made}
+    record = {key: made[key] for key in keys if key in made}
     command = f"training/judge.py --recipe training/recipes/{recipe['name']}.yaml --corpora CORPORA --ratings RATINGS"
     command += " --out RUN"
-    network.config = replace(network.config, training={"command": command, **told, "total": asdict(total(stages))})
+    network.config = replace(network.config, training={"command": command, **record, "total": asdict(total(stages))})
     return network
 
 
@@ -84,12 +84,12 @@ def again(earlier: JudgeNetwork, architecture: dict[str, Any]) -> JudgeNetwork:
     config = replace(earlier.config, architecture=architecture, format_version=FORMAT_VERSION, quantiles={})
     network = JudgeNetwork(config, {"encoder": cast(nn.Module, earlier.encoder)}, earlier.tokenizer)
     with torch.no_grad():
-        for at, head in enumerate(network.head_names):
+        for row, head in enumerate(network.head_names):
             if head in earlier.head_names:
-                there = earlier.head_names.index(head)
-                network.heads.weight[at], network.heads.bias[at] = (
-                    earlier.heads.weight[there],
-                    earlier.heads.bias[there],
+                earlier_row = earlier.head_names.index(head)
+                network.heads.weight[row], network.heads.bias[row] = (
+                    earlier.heads.weight[earlier_row],
+                    earlier.heads.bias[earlier_row],
                 )
         for name, buffer in network.named_buffers():
             if not name.startswith("encoder.") and earlier.get_buffer(name).shape == buffer.shape:
@@ -111,7 +111,7 @@ def rated_rows(recipe: Recipe, root: Path, source: str, *, level: str = "turn") 
 
 def human_pairs(recipe: Recipe, root: Path, part: str) -> list[list[Exchange]]:
     """Human turns with what stands before them, by corpus; `part` names the recipe's list of corpora."""
-    found = []
+    parts = []
     for number, corpus in enumerate(recipe[part]):
         dialogues: list[CorpusDialogue] = []
         for split in corpus["splits"]:
@@ -120,8 +120,8 @@ def human_pairs(recipe: Recipe, root: Path, part: str) -> list[list[Exchange]]:
             dialogues, NegativeCounts(random=1), seed=recipe["seed"] + number, fact_share=corpus.get("facts", 1.0)
         )
         chosen = np.random.default_rng([recipe["seed"], number]).permutation(len(pairs))[: corpus["pairs"]]
-        found.append([pairs.get(int(index)).exchange for index in chosen])
-    return found
+        parts.append([pairs.get(int(index)).exchange for index in chosen])
+    return parts
 
 
 def fit_density(network: JudgeNetwork, engine: PairEncoder, recipe: Recipe, root: Path) -> None:
@@ -162,17 +162,17 @@ def rated_by_source(rows: Sequence[Rated], values: NDArray[np.float64]) -> dict[
     """How values agree with ratings in each family of sources, and how many ratings the interval of others covers."""
     targets = within_source_ranks(rows)
     families = np.array([row.family for row in rows])
-    found = {}
+    figures = {}
     for name in dict.fromkeys(row.family for row in rows):
         inside = families == name
         others = inside if inside.all() else ~inside
         interval = fitting.fit_interval(values[others], targets[others])
-        found[name] = {
+        figures[name] = {
             "rows": int(inside.sum()),
             "spearman": round(float(spearmanr(values[inside], targets[inside]).statistic), 4),
             "coverage": round(fitting.covered(interval, values[inside], targets[inside]), 4),
         }
-    return found
+    return figures
 
 
 def within_source_ranks(rows: Sequence[Rated]) -> NDArray[np.float64]:
@@ -188,9 +188,9 @@ def fit_turns(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
     for name in settings["stack"]:
         dev = [row for row in rated_rows(recipe, arguments.ratings, name) if row.split == "dev"]
         order = np.random.default_rng(recipe["seed"]).permutation(len(dev))[: settings["stack_rows"]]
-        rows += [dev[int(at)] for at in sorted(order)]
+        rows += [dev[int(index)] for index in sorted(order)]
     features, read = judge.features_of([row.exchange for row in rows], progress=True)
-    human = [one for part in human_pairs(recipe, arguments.corpora, "human") for one in part]
+    human = [exchange for part in human_pairs(recipe, arguments.corpora, "human") for exchange in part]
     theirs, read_there = judge.features_of(human, progress=True)
     # Beside small talk all answers of assistants would rank alike.
     pairs = [pair for source in judge_heads.preference_pairs(recipe, arguments).values() for pair in source["dev"]]
@@ -213,10 +213,10 @@ def fit_dialogues(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
     settings = recipe["ratings"]
     rows: list[Rated] = []
     for name in settings["dialogues"]:
-        there = rated_rows(recipe, arguments.ratings, name, level="dialogue")
-        there = [row for row in there if len(set(row.speakers)) == 2 and len(row.exchange.context) >= 4]
-        order = np.random.default_rng(recipe["seed"]).permutation(len(there))[: settings["dialogue_rows"]]
-        rows += [there[int(at)] for at in sorted(order)]
+        rated = rated_rows(recipe, arguments.ratings, name, level="dialogue")
+        rated = [row for row in rated if len(set(row.speakers)) == 2 and len(row.exchange.context) >= 4]
+        order = np.random.default_rng(recipe["seed"]).permutation(len(rated))[: settings["dialogue_rows"]]
+        rows += [rated[int(index)] for index in sorted(order)]
     dialogues = [Dialogue(row.exchange.context, row.exchange.facts, speakers=row.speakers) for row in rows]
     read = judge.read_dialogues(dialogues, progress=True)
     tables = np.stack([fitting.reference_table(column) for column in read.features.T])
@@ -238,13 +238,13 @@ def write_quantiles(network: JudgeNetwork, level: str, columns: dict[str, NDArra
     for name, values in columns.items():
         known = values[np.isfinite(values)]
         if len(known):
-            curves[f"{level}.{name}"] = {"human": [float(one) for one in np.quantile(known, QUANTILE_GRID)]}
+            curves[f"{level}.{name}"] = {"human": [float(value) for value in np.quantile(known, QUANTILE_GRID)]}
     network.config = replace(network.config, quantiles=curves)
 
 
 def add_random(network: JudgeNetwork, key: str, values: NDArray[np.float64]) -> None:
     """Quantiles of random replies beside those of human ones."""
-    curves = {**network.config.quantiles[key], "random": [float(one) for one in np.quantile(values, QUANTILE_GRID)]}
+    curves = {**network.config.quantiles[key], "random": [float(value) for value in np.quantile(values, QUANTILE_GRID)]}
     network.config = replace(network.config, quantiles={**network.config.quantiles, key: curves})
 
 
@@ -258,7 +258,8 @@ def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace)
         fit_density(judge.network, judge.encoder, recipe, arguments.corpora)
     if is_trunk(recipe["start_from"]) and "words_from" not in recipe:
         corpora = human_pairs(recipe, arguments.corpora, "density")
-        judge.network.set_array("rarity", lexical.idf_table([one.response for part in corpora for one in part]))
+        replies = [exchange.response for part in corpora for exchange in part]
+        judge.network.set_array("rarity", lexical.idf_table(replies))
         judge_heads.count_words(judge, judge_heads.fault_sources(recipe, arguments))
     figures = {"heads": judge_heads.fit_heads(judge, recipe, arguments)}
     if "preferences" in recipe:

@@ -42,8 +42,13 @@ UNCOUNTED = 10
 
 def count_words(judge: Judge, sources: Sources) -> None:
     """Fill the counts of runs of words. A reply whose own words were counted would look more usual than any new one."""
-    dialogues = [one for part in sources.train.values() for at, one in enumerate(part.dialogues) if at % UNCOUNTED]
-    counted = lexical.count_runs(turn for dialogue in dialogues for turn in dialogue.turns[1:])
+    counted = lexical.count_runs(
+        turn
+        for corpus in sources.train.values()
+        for number, dialogue in enumerate(corpus.dialogues)
+        if number % UNCOUNTED
+        for turn in dialogue.turns[1:]
+    )
     for name, table in zip(("runs", "run_counts"), counted, strict=True):
         judge.network.set_array(name, table)
 
@@ -80,8 +85,8 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
         else:  # the encoder learned it from more rows than are read here, or there are none
             learned = network.heads.weight[place].detach().numpy().astype(np.float64)
             weights = np.append(learned, float(network.heads.bias[place]))
-        told = inputs["dev"][:, columns] @ weights[:-1]
-        figures |= _aucs(task, rows["dev"], told)
+        outputs = inputs["dev"][:, columns] @ weights[:-1]
+        figures |= _aucs(task, rows["dev"], outputs)
         if task in FAULTS:
             lowest = {
                 split: np.minimum.reduceat(sound[split][:, columns] @ weights[:-1], starts[split]) for split in sound
@@ -93,7 +98,7 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
             of_sound = lowest["dev"] / (usual - charged) + weights[-1] + allowance(n_parts)
             figures[f"{task}_charges_per_1000"] = round(1000 * float((of_sound < 0).mean()), 2)
             faulty = np.array([row[0] == task and row[2] == 0 for row in rows["dev"]])
-            of_faulty = (told[faulty] - charged) / (usual - charged)
+            of_faulty = (outputs[faulty] - charged) / (usual - charged)
             figures[f"{task}_charged"] = round(float((of_faulty < 0).mean()), 4)
             figures[f"{task}_doubted"] = round(float((of_faulty < 1).mean()), 4)
         states, rest = np.split(weights, [width])
@@ -116,7 +121,7 @@ def read(judge: Judge, exchanges: Sequence[Exchange]) -> Matrix:
 
 def sound_replies(recipe: Recipe, arguments: argparse.Namespace, split: str) -> list[Exchange]:
     """Human replies of many corpora, and assistants' answers: what no head for faults should charge."""
-    found, root = [], arguments.corpora
+    replies, root = [], arguments.corpora
     unwanted = left_out(recipe, root)
     for number, corpus in enumerate(recipe["sound"]):
         dialogues = [
@@ -125,12 +130,13 @@ def sound_replies(recipe: Recipe, arguments: argparse.Namespace, split: str) -> 
             for dialogue in read_corpus(root, corpus["name"], part, leave_out=unwanted)
         ]
         # Every fifth dialogue measures, the others set the bar.
-        part = [one for at, one in enumerate(dialogues) if (at % 5 == 0) == (split == "dev")]
-        turns = [one.exchange(turn) for one in part for turn in range(1, len(one.turns)) if one.turns[turn].strip()]
+        part = [dialogue for index, dialogue in enumerate(dialogues) if (index % 5 == 0) == (split == "dev")]
+        pairs = [dialogue.exchange(turn) for dialogue in part for turn in range(1, len(dialogue.turns))]
+        turns = [pair for pair in pairs if pair.response.strip()]
         draw = np.random.default_rng([recipe["seed"], number, len(split)])
         chosen = draw.permutation(len(turns))[: corpus["replies"] if split == "train" else corpus["replies"] // 2]
-        found += [turns[int(at)] for at in chosen]
-    return found
+        replies += [turns[int(index)] for index in chosen]
+    return replies
 
 
 def answered_rows(sources: Sources, split: str, count: int) -> list[Row]:
@@ -138,13 +144,13 @@ def answered_rows(sources: Sources, split: str, count: int) -> list[Row]:
     rows: list[Row] = []
     for name in sources.recipe["followed"]:
         score = sources.recipe["followed"][name]
-        there = [row for row in sources.of_split(name, split) if row.exchange.following and score in row.scores]
+        rated = [row for row in sources.of_split(name, split) if row.exchange.following and score in row.scores]
         draw = np.random.default_rng([len(name), len(split)])
-        there = [there[int(at)] for at in draw.permutation(len(there))[:count]]
-        ranks = rankdata([row.scores[score] for row in there]) / max(len(there), 1)
+        rated = [rated[int(index)] for index in draw.permutation(len(rated))[:count]]
+        ranks = rankdata([row.scores[score] for row in rated]) / max(len(rated), 1)
         rows += [
             ("satisfied", as_answered(replace(row.exchange, facts=())), float(rank > 0.5), f"after {name}")
-            for row, rank in zip(there, ranks, strict=True)
+            for row, rank in zip(rated, ranks, strict=True)
             if abs(rank - 0.5) > 0.15
         ]
     return rows
@@ -161,20 +167,20 @@ def fault_sources(recipe: Recipe, arguments: argparse.Namespace) -> Sources:
     rated = {
         "leave_out": ratings["leave_out"], "train": list(settings["followed"]), "labelled": ratings["labelled"],
     }  # fmt: skip
-    own = {"seed": trunk["seed"], "negatives": settings["negatives"], "rows": {"valid": 0}, "ratings": rated}
-    own["generic_share"] = settings["rows"].get("informative", 0)
-    return Sources(own | {"followed": settings["followed"]}, trunk, arguments)
+    own_recipe = {"seed": trunk["seed"], "negatives": settings["negatives"], "rows": {"valid": 0}, "ratings": rated}
+    own_recipe["generic_share"] = settings["rows"].get("informative", 0)
+    return Sources(own_recipe | {"followed": settings["followed"]}, trunk, arguments)
 
 
-def _aucs(task: str, rows: Sequence[Row], told: NDArray[np.float64]) -> dict[str, float]:
-    """Of a task over all kinds of faults, and of each kind; sources of ratings have sound rows of their own."""
+def _aucs(task: str, rows: Sequence[Row], outputs: NDArray[np.float64]) -> dict[str, float]:
+    """AUCs of a task over all kinds of faults, and of each kind; sources of ratings have sound rows of their own."""
     figures: dict[str, float] = {}
     for kind in dict.fromkeys(("", *sorted(row[3] for row in rows if row[0] == task))):
         wanted = {kind} if kind in RATED or kind.startswith("after ") else {kind, ""}
-        beside = [at for at, row in enumerate(rows) if row[0] == task and (not kind or row[3] in wanted)]
-        right = np.array([rows[at][2] for at in beside])
+        beside = [index for index, row in enumerate(rows) if row[0] == task and (not kind or row[3] in wanted)]
+        right = np.array([rows[index][2] for index in beside])
         if len(set(right)) == 2:
-            figures[f"{task}_{kind}" if kind else task] = round(float(auc(right, told[beside]).value), 4)
+            figures[f"{task}_{kind}" if kind else task] = round(float(auc(right, outputs[beside]).value), 4)
     return figures
 
 
@@ -182,15 +188,15 @@ def _rows(sources: Sources, split: str, sets: dict[str, CandidateSet], counts: d
     """Sound and faulty replies to contexts of `sets`, rated ones, and what followed rated ones."""
     draw = np.random.default_rng([sources.recipe["seed"], len(split)])
     contexts = []
-    for one in sets.values():
-        chosen = draw.permutation(len(one))[: counts["contexts"]]
-        contexts += [one.get(int(at)).exchanges()[:4] for at in chosen]
+    for corpus in sets.values():
+        chosen = draw.permutation(len(corpus))[: counts["contexts"]]
+        contexts += [corpus.get(int(index)).exchanges()[:4] for index in chosen]
     rows = faulty_rows(draw, contexts, counts, held_out=split == "dev")
     for name in sources.labelled:
         task, score = RATED[name]
-        there = [row for row in sources.of_split(name, split) if score in row.scores]
-        for at in draw.permutation(len(there))[: counts[name]]:
-            rows.append((task, there[int(at)].exchange, float(there[int(at)].scores[score] > 0.7), name))
+        rated = [row for row in sources.of_split(name, split) if score in row.scores]
+        for index in draw.permutation(len(rated))[: counts[name]]:
+            rows.append((task, rated[int(index)].exchange, float(rated[int(index)].scores[score] > 0.7), name))
     for number in draw.permutation(len(contexts))[: counts.get("informative", 0)]:
         true = contexts[int(number)][0]
         often = replace(true, response=sources.generic[int(draw.integers(len(sources.generic)))])
@@ -245,7 +251,7 @@ def _differences(judge: Judge, pairs: Sequence[Preference]) -> tuple[Matrix, Mat
     windows, starts = judge.windows(answers)
     parts = judge.network.split(judge.encoder.encode(windows, progress=True).rows)[0].astype(np.float64)
     states = np.add.reduceat(parts, starts) / np.diff(starts, append=len(parts))[:, None]
-    looks = np.log1p([[len(one.response.split()), one.response.count("\n")] for one in answers])
+    looks = np.log1p([[len(answer.response.split()), answer.response.count("\n")] for answer in answers])
     looks /= np.maximum(looks.std(axis=0), 1e-6)
     return states[0::2] - states[1::2], looks[0::2] - looks[1::2]
 

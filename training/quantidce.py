@@ -248,7 +248,7 @@ def fine_tune(recipe: Recipe, arguments: argparse.Namespace, data: tuple[Any, An
         device = next(network.parameters()).device
         model.eval()
         with torch.inference_mode():
-            total, figures = loss(lambda tensors: model(**{key: one.to(device) for key, one in tensors.items()}), held)
+            total, figures = loss(lambda batch: model(**{name: rows.to(device) for name, rows in batch.items()}), held)
         model.train()
         return -total.item(), {"loss": total.item(), **figures, **rating_figures(network, held)}
 

@@ -77,35 +77,34 @@ def named_recipe(name: str) -> Recipe:
 
 def family(recipe: Recipe) -> list[Recipe]:
     """A recipe and those of the checkpoints that it goes back to, each once."""
-    found: dict[str, Recipe] = {}
+    recipes: dict[str, Recipe] = {}
     waiting = [recipe]
     while waiting:
-        one = waiting.pop()
-        if one["name"] not in found:
-            found[one["name"]], begun = one, one.get("start_from")
+        current = waiting.pop()
+        if current["name"] not in recipes:
+            recipes[current["name"]], begun = current, current.get("start_from")
             several = begun if isinstance(begun, list) else [begun]
             # runs/NAME/checkpoint, or the name of an embedded checkpoint
-            others = one.get("corpora_of"), one.get("teaching", {}).get("teacher")
+            others = current.get("corpora_of"), current.get("teaching", {}).get("teacher")
             names = [Path(start).parent.name or start for start in (*several, *others) if start]
             waiting += [named_recipe(name) for name in names]
-    return list(found.values())
+    return list(recipes.values())
 
 
 def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
     """Everything that the recipe itself trains on, or might draw; ratings lie beside the corpora."""
     out, ratings = left_out(recipe, root), root.parent / "ratings"
-    found: Reading = {}
+    texts_of: Reading = {}
 
     def dialogues(name: str, splits: Sequence[str]) -> None:
         for split in splits:
-            found[f"{name}/{split}"] = _dialogues(root, name, split, out)
+            texts_of[f"{name}/{split}"] = _dialogues(root, name, split, out)
 
     # The first stage of the two-stage scripts may have no steps; QuantiDCE's reads groups.
     if recipe.get("pretraining", {}).get("steps", 1) != 0:
         corpora = recipe.get("corpora", ())
-        named = (
-            corpora.items() if isinstance(corpora, dict) else [(one["name"], one.get("splits", ())) for one in corpora]
-        )
+        listed = [] if isinstance(corpora, dict) else [(entry["name"], entry.get("splits", ())) for entry in corpora]
+        named = corpora.items() if isinstance(corpora, dict) else listed
         # The trunk draws from the corpora of its stages.
         drawn = {name for stage in recipe.get("stages", ()) for name in stage["corpora"]}
         for name, splits in named:
@@ -115,12 +114,12 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
             dialogues(name, [split for split in splits if _is_there(root, name, split)])
     if "groups" in recipe and recipe.get("group_share", 1) and recipe.get("rows", {}).get("valid", 1):
         main = recipe["groups"]
-        found[f"{main['name']}/{main['split']}"] = list(_texts(*split_groups(recipe, root)))
+        texts_of[f"{main['name']}/{main['split']}"] = list(_texts(*split_groups(recipe, root)))
     for source in recipe.get("augmentation", ()):
         if "negatives" in source:
             dialogues(source["name"], source["splits"])
         else:
-            found[f"{source['name']}/{source['split']}"] = list(_texts(extra_groups(recipe, source, root)))
+            texts_of[f"{source['name']}/{source['split']}"] = list(_texts(extra_groups(recipe, source, root)))
     # DENSITY and the judge fit their densities to dialogues, the judge percentiles and heads; it learns from ratings.
     fitted = (*recipe.get("fit", {}).get("corpora", ()), *recipe.get("density", ()), *recipe.get("human", ()))
     for corpus in fitted:
@@ -130,15 +129,15 @@ def reading(recipe: Recipe, root: Path, mirror: Path | None) -> Reading:
     rated = recipe.get("ratings", {})
     if "benchmark" in rated:
         rows, _ = read_ratings(rated["benchmark"], rated["held_out"], mirror=mirror, percent=100, seed=recipe["seed"])
-        found[fitted_to(rated["benchmark"])] = [(one.exchange.id or "", [_turns(one.exchange)]) for one in rows]
+        texts_of[fitted_to(rated["benchmark"])] = [(row.exchange.id or "", [_turns(row.exchange)]) for row in rows]
     unwanted = overlapping_ratings(ratings / rated["leave_out"]) if rated.get("leave_out") else frozenset()
     unwanted |= frozenset(recounted()["leave_out"])
     # Heads of the baselines name their own sources; the last phase names some by what they grade, others are pairs.
     of_heads = [source for head in recipe.get("heads", ()) for source in head["ratings"]]
     named_sources = [rated.get(part, ()) for part in ("train", "labelled", "stack", "dialogues")]
     for source in dict.fromkeys(chain(*named_sources, of_heads, recipe.get("graded", ()), recipe.get("pairs", ()))):
-        found[f"{source}/rated"] = list(_rated_texts(ratings, source, unwanted))
-    return found
+        texts_of[f"{source}/rated"] = list(_rated_texts(ratings, source, unwanted))
+    return texts_of
 
 
 def fitted_to(benchmark: str) -> str:
@@ -161,7 +160,7 @@ def _turns(exchange: Exchange) -> Turns:
 
 @cache
 def _dialogues(root: Path, name: str, split: str, out: frozenset[str]) -> list[tuple[str, list[Turns]]]:
-    return [(one.id, [one.turns]) for one in read_corpus(root, name, split, leave_out=out)]
+    return [(dialogue.id, [dialogue.turns]) for dialogue in read_corpus(root, name, split, leave_out=out)]
 
 
 def _is_there(root: Path, name: str, split: str) -> bool:
@@ -179,8 +178,8 @@ def verdicts(names: Sequence[str], recount: Recount, root: Path, mirror: Path | 
     for name in names:
         recipe = named_recipe(name)
         parts = []
-        for one in family(recipe):
-            for source, texts in reading(one, root, mirror).items():
+        for relative in family(recipe):
+            for source, texts in reading(relative, root, mirror).items():
                 key = source, len(texts), hash(tuple(identity for identity, _ in texts))
                 if key not in counted:
                     counted[key] = recount.leaks(texts)
@@ -196,16 +195,16 @@ def recipe_names() -> list[str]:
     return sorted(name for name in names if name != "ablations" and not name.startswith("own-"))
 
 
-def leaked_rows(found: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
+def leaked_rows(results: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
     """By embedded checkpoint and marked benchmark the ids of leaked rows, `all` where these are nine in ten."""
     leaked: dict[str, dict[str, Any]] = {}
     embedded = {folder.name for folder in embedded_checkpoints().values()}
-    for one in (one for one in found if one.name in embedded):
+    for verdict in (verdict for verdict in results if verdict.name in embedded):
         # Attacks and training material have no table of agreement.
-        rated = [benchmarks.info(name) for name in one.marked]
+        rated = [benchmarks.info(name) for name in verdict.marked]
         for name in (info.name for info in rated if info.kind != "pairs" and info.tells_apart):
-            rows, size = sorted(one.leaks[name]), benchmarks.info(name).rows
-            leaked.setdefault(one.name, {})[name] = "all" if len(rows) >= 0.9 * size else rows
+            rows, size = sorted(verdict.leaks[name]), benchmarks.info(name).rows
+            leaked.setdefault(verdict.name, {})[name] = "all" if len(rows) >= 0.9 * size else rows
     return leaked
 
 
@@ -223,18 +222,19 @@ def main() -> None:
     with Progress(console=console) as bar:
         task = bar.add_task("benchmarks", total=len(benchmarks.available()))
         recount = Recount(mirror=arguments.mirror, tell=lambda name: bar.update(task, advance=1, description=name))
-    found = []
+    results = []
     steps = verdicts(names, recount, arguments.corpora, arguments.mirror)
-    for one in track(steps, total=len(names), description="recipes", console=console):
-        found.append(one)
-        counts = {name: len(rows) for name, rows in sorted(one.leaks.items())}
-        print(f"{one.name}: {json.dumps(counts)}", flush=True)
-        for name in sorted(one.leaks) if arguments.rows else ():
-            for row, dialogues in sorted(one.leaks[name].items()):
+    for verdict in track(steps, total=len(names), description="recipes", console=console):
+        results.append(verdict)
+        counts = {name: len(rows) for name, rows in sorted(verdict.leaks.items())}
+        print(f"{verdict.name}: {json.dumps(counts)}", flush=True)
+        for name in sorted(verdict.leaks) if arguments.rows else ():
+            for row, dialogues in sorted(verdict.leaks[name].items()):
                 print(f"  {row}: {', '.join(sorted(dialogues))}")
     if arguments.write is not None:
-        arguments.write.write_text(json.dumps(leaked_rows(found), indent=0) + "\n", "utf-8")
-    wrong = [f"{one.name} does not declare {', '.join(one.undeclared)}" for one in found if one.undeclared]
+        arguments.write.write_text(json.dumps(leaked_rows(results), indent=0) + "\n", "utf-8")
+    undeclared = {verdict.name: verdict.undeclared for verdict in results if verdict.undeclared}
+    wrong = [f"{name} does not declare {', '.join(marked)}" for name, marked in undeclared.items()]
     if wrong:
         raise SystemExit("\n".join(wrong))
 

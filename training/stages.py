@@ -67,7 +67,7 @@ def new_network(network_class: type[N], recipe: Recipe, architecture: dict[str, 
     )
     if made:
         network = network_class.create(config, lora=LoraSettings(**lora) if lora else None)
-        tuned = {name.removeprefix("encoder."): one for name, one in stored.items() if name.startswith("encoder.")}
+        tuned = {name.removeprefix("encoder."): rows for name, rows in stored.items() if name.startswith("encoder.")}
         encoder: Any = network.encoder
         kept = [name for name in encoder.state_dict() if lora and ".lora_" not in name]
         load_exactly(encoder, tuned, kept=(*kept, "embeddings."))
@@ -253,8 +253,8 @@ def split_groups(recipe: Recipe, root: Path) -> tuple[list[Group], list[Group]]:
     groups = read_groups(root, main["name"], main["split"], leave_out=unwanted_groups(recipe, root))
     train, held = hold_out(groups, main["held_out"], main["seed"])
     # What the recount found goes afterwards, so that it does not change who is held out.
-    found = set(recounted()["leave_out"]) if recipe["leave_out"] else set()
-    return [one for one in train if one.id not in found], [one for one in held if one.id not in found]
+    leaked = set(recounted()["leave_out"]) if recipe["leave_out"] else set()
+    return [group for group in train if group.id not in leaked], [group for group in held if group.id not in leaked]
 
 
 def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], seed: int) -> list[Group]:
@@ -266,11 +266,11 @@ def dialogue_groups(source: Recipe, root: Path, *, leave_out: frozenset[str], se
     pairs = CandidateSet(dialogues, counts, seed=seed, fact_share=float(source.get("facts", 0.0)))
     chosen = np.random.default_rng(seed).permutation(len(pairs))[: source["contexts"]]
     groups = []
-    for one in map(pairs.get, sorted(chosen.tolist())):
-        right, *wrong = one.responses
+    for candidates in map(pairs.get, sorted(chosen.tolist())):
+        right, *wrong = candidates.responses
         harder = len(wrong) - counts.random
-        context, identity = tuple(one.exchange.context), one.exchange.id
-        mined, random, facts = tuple(wrong[:harder]), tuple(wrong[harder:]), one.exchange.facts
+        context, identity = tuple(candidates.exchange.context), candidates.exchange.id
+        mined, random, facts = tuple(wrong[:harder]), tuple(wrong[harder:]), candidates.exchange.facts
         groups.append(Group(identity or "", context, (right,), mined=mined, random=random, facts=facts))
     return groups
 
@@ -310,6 +310,6 @@ def count_kinds(sources: Mapping[str, Sequence[Group]]) -> dict[str, dict[str, i
     """How many replies of each kind every source gives, for the checkpoint's record."""
     kinds = ("positives", "adversarial", "random", "mined")
     return {
-        name: {"contexts": len(groups), **{kind: sum(len(getattr(one, kind)) for one in groups) for kind in kinds}}
+        name: {"contexts": len(groups), **{kind: sum(len(getattr(group, kind)) for group in groups) for kind in kinds}}
         for name, groups in sources.items()
     }

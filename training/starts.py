@@ -31,14 +31,15 @@ def start_weights(start: str) -> dict[str, Tensor]:
         return adapter_of_files(Path(start))
     located = find_checkpoint(start, default=start)
     network = network_class(CheckpointConfig.read(located.folder).approach).from_pretrained(start)
-    layers = {f"encoder.{name}": one for name, one in network.encoder.state_dict().items() if "embeddings" not in name}
+    state = network.encoder.state_dict()
+    layers = {f"encoder.{name}": tensor for name, tensor in state.items() if "embeddings" not in name}
     if network.approach == "density":
         return layers | {"head.next": torch.cat([network.head.weight[0], network.head.bias])}
     if network.approach == "judge":
         rows = torch.cat([network.heads.weight, network.heads.bias[:, None]], dim=1)
         return layers | {
-            f"head.{there}": rows[network.head_names.index(head)]
-            for head, there in JUDGE_HEADS.items()
+            f"head.{trunk_name}": rows[network.head_names.index(head)]
+            for head, trunk_name in JUDGE_HEADS.items()
             if head in network.head_names
         }
     rows = torch.cat([network.classifier.weight, network.classifier.bias[:, None]], dim=1)
@@ -71,20 +72,20 @@ def adapter_of_files(folder: Path) -> dict[str, Tensor]:
         for part in ("lora_a", "lora_b")
         for name, values in np.load(folder / f"{part}.npz").items()
     }
-    found = {}
+    weights = {}
     for layer in range(1 + max(int(name.split(".")[1]) for name in held if name.startswith("layers."))):
         for place, names in enumerate(_PARTS_OF_FILES):
             down, up = held[f"layers.{layer}.{place}.A"], held[f"layers.{layer}.{place}.B"]
             for name, inward, outward in zip(names, down.chunk(len(names), dim=1), up, strict=True):
                 path = f"encoder.base_model.model.encoder.layer.{layer}.{name}"
-                found[f"{path}.lora_A.default.weight"] = inward.T.contiguous()
-                found[f"{path}.lora_B.default.weight"] = outward.T.contiguous()
+                weights[f"{path}.lora_A.default.weight"] = inward.T.contiguous()
+                weights[f"{path}.lora_B.default.weight"] = outward.T.contiguous()
     rows = torch.cat([held["head.weight"], held["head.bias"][:, None]], dim=1)
-    return found | {f"head.{head}": row for head, row in zip(_HEADS_OF_FILES, rows, strict=True)}
+    return weights | {f"head.{head}": row for head, row in zip(_HEADS_OF_FILES, rows, strict=True)}
 
 
 def mean_weights(starts: Sequence[str]) -> dict[str, Tensor]:
     """The mean of the encoders, and of each head the mean of those that have it."""
-    found = [start_weights(one) for one in starts]
-    names = {name: None for one in found for name in one}
-    return {name: torch.stack([one[name] for one in found if name in one]).mean(dim=0) for name in names}
+    models = [start_weights(start) for start in starts]
+    names = {name: None for model in models for name in model}
+    return {name: torch.stack([model[name] for model in models if name in model]).mean(dim=0) for name in names}

@@ -46,8 +46,8 @@ def make_optimizer(model: nn.Module, settings: Recipe) -> torch.optim.Optimizer:
     """AdamW over what is trained; biases and layer norms do not decay."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
-        {"params": [one for one in trained if one.ndim > 1], "weight_decay": settings["weight_decay"]},
-        {"params": [one for one in trained if one.ndim <= 1], "weight_decay": 0.0},
+        {"params": [weight for weight in trained if weight.ndim > 1], "weight_decay": settings["weight_decay"]},
+        {"params": [weight for weight in trained if weight.ndim <= 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(
         [group for group in groups if group["params"]], lr=settings["learning_rate"], betas=BETAS, eps=EPSILON
@@ -105,7 +105,7 @@ def run_stage(
     per_step = per_batch * settings["accumulation"]
     run = Run(folder, accelerator, recipe, resume=arguments.resume, unit=unit, per_step=per_step)
     used = run.step * settings["accumulation"] * accelerator.num_processes
-    own = islice(batches, used + accelerator.process_index, None, accelerator.num_processes)
+    shard = islice(batches, used + accelerator.process_index, None, accelerator.num_processes)
 
     def forward(tensors: dict[str, Any]) -> Any:
         with accelerator.autocast():
@@ -120,7 +120,7 @@ def run_stage(
     with run.bar(settings["steps"]) as progress:
         while run.step < settings["steps"]:
             for _ in range(settings["accumulation"]):
-                total, figures = loss(forward, next(own))
+                total, figures = loss(forward, next(shard))
                 accelerator.backward(total / settings["accumulation"])
             clip(accelerator, prepared, settings)
             optimizer.step()
@@ -149,14 +149,14 @@ def run_stage(
 def clip(accelerator: Any, model: nn.Module, settings: Recipe) -> None:
     """Clip the norm of all gradients together, or of each tensor by itself as BERT's optimiser does."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    for together in [[one] for one in parameters] if settings.get("clip_each") else [parameters]:
+    for together in [[parameter] for parameter in parameters] if settings.get("clip_each") else [parameters]:
         accelerator.clip_grad_norm_(together, settings["clip"])
 
 
 def fit_head(
     module: nn.Module, settings: Recipe, batches: Iterator[Batch], loss: Callable[[Batch], Tensor]
 ) -> Iterator[tuple[int, Figures]]:
-    """Train a small head in this process, of which nothing is resumed; the step and what to log of it."""
+    """Train a small head in this process, without resuming; yields each step and what to log of it."""
     optimizer = torch.optim.AdamW(
         module.parameters(), lr=settings["learning_rate"], weight_decay=settings["weight_decay"]
     )

@@ -56,14 +56,14 @@ class Trainer:
         self.model = self.master
         if dtype != torch.float32:
             self.model = Trunk(encoder, heads, lora).to(device, dtype)
-        self.weights = [one for one in self.master.parameters() if one.requires_grad]
-        self.copies = [one for one in self.model.parameters() if one.requires_grad]
-        self.sizes = [one.numel() for one in self.weights]
+        self.weights = [parameter for parameter in self.master.parameters() if parameter.requires_grad]
+        self.copies = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.sizes = [parameter.numel() for parameter in self.weights]
         self.optimizer = torch.optim.AdamW(
             self.weights, lr=0.0, betas=tuple(recipe["betas"]), weight_decay=recipe["weight_decay"], fused=True
         )
         #: Over as many steps as the recipe says: at a constant rate the weights of one step are worse than their mean.
-        self.mean = [one.detach().clone() for one in self.weights] if "mean_over" in recipe else []
+        self.mean = [parameter.detach().clone() for parameter in self.weights] if "mean_over" in recipe else []
         self.updates = 0
         self.copy_weights()
 
@@ -76,15 +76,15 @@ class Trainer:
 
     @torch.no_grad()
     def take(self, weights: Sequence[Tensor]) -> None:
-        """Have these weights."""
+        """Take over these weights."""
         for weight, value in zip(self.weights, weights, strict=True):
             weight.copy_(value)
         self.copy_weights()
 
     @contextmanager
     def by_mean(self) -> Iterator[None]:
-        """Have the mean over the last steps for a while, if one is kept."""
-        held = [one.detach().clone() for one in self.weights]
+        """Use the mean of the weights over the last steps for a while, if one is kept."""
+        held = [weight.detach().clone() for weight in self.weights]
         self.take(self.mean if self.mean and self.updates else held)
         yield
         self.take(held)
@@ -94,16 +94,16 @@ class Trainer:
         return self.through(padded(pairs, pad_id, self.batch_tokens))
 
     def through(self, batches: Sequence[Batch], dropout: float = 0.0) -> Tensor:
-        """The same in the order of the pairs, whatever goes through the encoder together."""
-        found, order = [], []
+        """The outputs of all batches, in the order of the pairs."""
+        outputs, order = [], []
         if dropout:  # the same in the same step, also after an interruption
             rank = dist.get_rank() if dist.is_initialized() else 0
             torch.manual_seed(hash((self.recipe["seed"], self.updates, rank)) % 2**32)
         for numbers, tensors in batches:
-            there = {name: one.to(self.device, non_blocking=True) for name, one in tensors.items()}
-            found.append(self.model(**there, dropout=dropout))
+            inputs = {name: tensor.to(self.device, non_blocking=True) for name, tensor in tensors.items()}
+            outputs.append(self.model(**inputs, dropout=dropout))
             order.append(numbers.to(self.device, non_blocking=True))
-        return torch.cat(found)[torch.cat(order).argsort()]
+        return torch.cat(outputs)[torch.cat(order).argsort()]
 
     def step(self, batches: Sequence[Batch], rate: float) -> Tensor:
         """One update; the loss and how often the true reply came first, over all processes."""
@@ -136,16 +136,16 @@ class Trainer:
     @torch.inference_mode()
     def validate(self, held_out: dict[str, CandidateSet], tokenizer: PairTokenizer, share: slice) -> dict[str, float]:
         """Accuracy among the candidates by corpus, always over the same contexts."""
-        settings, found = self.recipe["validation"], {}
-        for name, one in held_out.items():
-            chosen = np.random.default_rng(self.recipe["seed"]).permutation(len(one))[: settings["contexts"]]
-            exchanges = [exchange for index in chosen[share] for exchange in one.get(int(index)).exchanges()]
+        settings, accuracies = self.recipe["validation"], {}
+        for name, corpus in held_out.items():
+            chosen = np.random.default_rng(self.recipe["seed"]).permutation(len(corpus))[: settings["contexts"]]
+            exchanges = [exchange for index in chosen[share] for exchange in corpus.get(int(index)).exchanges()]
             logits = self.logits(tokenizer.pairs(exchanges), tokenizer.pad_id).view(-1, settings["candidates"])
             hits = torch.tensor([float((logits[:, 0] > logits[:, 1:].amax(dim=1)).sum()), len(logits)])
             if dist.is_initialized():
                 dist.all_reduce(hits)
-            found[name] = round(float(hits[0] / hits[1]), 4)
-        return {"mean": round(sum(found.values()) / len(found), 4), **found}
+            accuracies[name] = round(float(hits[0] / hits[1]), 4)
+        return {"mean": round(sum(accuracies.values()) / len(accuracies), 4), **accuracies}
 
     def state(self) -> dict[str, Any]:
         """What resumption needs beside the step."""
@@ -154,7 +154,8 @@ class Trainer:
 
     def take_layers(self, layers: dict[str, Tensor]) -> None:
         """All that is tuned of the encoder, every tensor of it and no other."""
-        tuned = {name: one for name, one in self.master.named_parameters() if one.requires_grad and "head" not in name}
+        named = self.master.named_parameters()
+        tuned = {name: weight for name, weight in named if weight.requires_grad and "head" not in name}
         if layers.keys() != tuned.keys():
             wrong = sorted(layers.keys() ^ tuned.keys())
             raise SystemExit(f"the start is of another encoder: {len(wrong)} tensors differ, {wrong[0]} for example")
@@ -162,10 +163,10 @@ class Trainer:
             for name, weight in tuned.items():
                 weight.copy_(layers[name])
 
-    def save_weights(self, path: Path, **said: Any) -> None:
-        """What is trained, in float16, and in the file's header what is said of it."""
+    def save_weights(self, path: Path, **metadata: Any) -> None:
+        """Save what is trained in float16, with the metadata in the file's header."""
         weights = {name: weight.half() for name, weight in self.master.named_parameters() if weight.requires_grad}
-        save_file(weights, path, {name: json.dumps(value) for name, value in said.items()})
+        save_file(weights, path, {name: json.dumps(value) for name, value in metadata.items()})
 
     def load(self, state: dict[str, Any]) -> dict[str, Any]:
         """Take over a state."""
@@ -191,7 +192,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
     recipe = read_recipe(arguments.recipe)
-    recipe.update({name: yaml.safe_load(value) for name, value in (one.split("=", 1) for one in arguments.set)})
+    recipe.update({name: yaml.safe_load(value) for name, value in (option.split("=", 1) for option in arguments.set)})
     arguments.out.mkdir(parents=True, exist_ok=True)
     in_processes(run, arguments.processes, recipe, arguments)
 
@@ -226,19 +227,19 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     last = min(last, arguments.steps or last)
     spent, validated = state["seconds"] - _seconds(), state["validated"]
     log(arguments.out, "start", step=first, commit=commit(), processes=arguments.processes, dtype=arguments.dtype,
-         contexts={name: len(one) for name, one in train.items()})  # fmt: skip
+         contexts={name: len(corpus) for name, corpus in train.items()})  # fmt: skip
     steps = prefetched(Steps(recipe, train, tokenizer, share, trainer.batch_tokens), range(first, last), trainer.device)
-    mark, found = time.monotonic(), []
+    mark, results = time.monotonic(), []
     for step, batches in zip(range(first + 1, last + 1), steps, strict=True):
         rate = float(recipe["learning_rate"] * min(1.0, step / recipe["warmup"]))
-        found.append(trainer.step(batches, rate))  # read later: a GPU need not wait
+        results.append(trainer.step(batches, rate))  # read later: a GPU need not wait
         if step % 20 == 0 or step == last:
-            loss, accuracy = torch.stack(found).mean(dim=0).tolist()
-            done = len(found) * size * (1 + sum(recipe["negatives"].values()))
+            loss, accuracy = torch.stack(results).mean(dim=0).tolist()
+            done = len(results) * size * (1 + sum(recipe["negatives"].values()))
             log(arguments.out, "train", step=step, contexts=step * size, loss=round(loss, 4),
                  accuracy=round(accuracy, 4), pairs_per_second=round(done / (time.monotonic() - mark), 1),
                  processor_hours=round((spent + _seconds()) / 3600, 3))  # fmt: skip
-            mark, found = time.monotonic(), []
+            mark, results = time.monotonic(), []
         reached = any((step - 1) * size < wanted <= step * size for wanted in recipe["snapshots"])
         if step % recipe["save_every"] == 0 or step == last or reached:
             total = spent + _seconds()

@@ -34,12 +34,11 @@ def read_sets(recipe: dict[str, Any], root: Path) -> tuple[dict[str, CandidateSe
     for name, splits in recipe["corpora"].items():
         if name not in wanted:
             continue
-        dialogues = [one for split in splits for one in read_corpus(root, name, split, leave_out=leave_out)]
-        kept = [one for one in dialogues if not _is_held_out(one, share)]
+        dialogues = [dialogue for split in splits for dialogue in read_corpus(root, name, split, leave_out=leave_out)]
+        kept = [dialogue for dialogue in dialogues if not _is_held_out(dialogue, share)]
+        others = [dialogue for dialogue in dialogues if _is_held_out(dialogue, share)]
         train[name] = CandidateSet(kept, few, seed=recipe["seed"], fact_share=recipe["facts_share"])
-        held_out[name] = CandidateSet(
-            [one for one in dialogues if _is_held_out(one, share)], many, seed=recipe["seed"], fact_share=0.5
-        )
+        held_out[name] = CandidateSet(others, many, seed=recipe["seed"], fact_share=0.5)
     return train, held_out
 
 
@@ -70,14 +69,14 @@ class Steps(Dataset[list[Batch]]):
         rng = np.random.default_rng([self.recipe["seed"], step])
         drawn = []
         for name in rng.choice(len(names), size=size, p=shares):
-            one = self.sets[names[name]]
-            drawn.append(one.get(int(rng.integers(len(one))), epoch=step))
-        pairs = self.tokenizer.pairs([exchange for one in drawn for exchange in one.exchanges()])
+            corpus = self.sets[names[name]]
+            drawn.append(corpus.get(int(rng.integers(len(corpus))), epoch=step))
+        pairs = self.tokenizer.pairs([exchange for corpus in drawn for exchange in corpus.exchanges()])
         each = len(pairs) // size
-        grouped = [pairs[at : at + each] for at in range(0, len(pairs), each)]
+        grouped = [pairs[start : start + each] for start in range(0, len(pairs), each)]
         grouped.sort(key=lambda group: sum(len(pair.ids) for pair in group))
-        own = [pair for group in grouped[self.share] for pair in group]
-        return padded(own, self.tokenizer.pad_id, self.batch_tokens)
+        kept = [pair for group in grouped[self.share] for pair in group]
+        return padded(kept, self.tokenizer.pad_id, self.batch_tokens)
 
 
 def prefetched(steps: Dataset[Step], wanted: range, device: torch.device) -> DataLoader[Step]:

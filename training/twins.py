@@ -55,8 +55,8 @@ def insulted(candidates: list[Exchange], draw: Draw) -> Twins:
 
 def echoed(candidates: list[Exchange], draw: Draw) -> Twins:
     """The turn before, said again."""
-    one = candidates[0]
-    return (one, replace(one, response=one.context[-1])) if one.context else None
+    exchange = candidates[0]
+    return (exchange, replace(exchange, response=exchange.context[-1])) if exchange.context else None
 
 
 def from_elsewhere(candidates: list[Exchange], draw: Draw) -> Twins:
@@ -66,14 +66,14 @@ def from_elsewhere(candidates: list[Exchange], draw: Draw) -> Twins:
 
 def denied(candidates: list[Exchange], draw: Draw, *, facts: bool, truth: bool = False) -> Twins:
     """The contrary of what the facts, or own earlier turns, say behind the reply; its twin may have the truth there."""
-    one = candidates[0]
-    said = [fact.removeprefix(PERSONA) for fact in one.facts] if facts else own_turns(one)
-    for text in said:
+    exchange = candidates[0]
+    texts = [fact.removeprefix(PERSONA) for fact in exchange.facts] if facts else own_turns(exchange)
+    for text in texts:
         statement = statement_of(text)
         contrary = contradicted(statement, draw) if statement else None
         if contrary and contrary != statement:
-            true, false = (replace(one, response=f"{one.response} {end}") for end in (statement, contrary))
-            return (true if truth else one), false
+            true, false = (replace(exchange, response=f"{exchange.response} {end}") for end in (statement, contrary))
+            return (true if truth else exchange), false
     return None
 
 
@@ -91,12 +91,12 @@ FAULTS: dict[str, Fault] = {
 
 
 def twins_of(fault: Fault, contexts: list[list[Exchange]], draw: Draw) -> Iterator[tuple[Exchange, Exchange]]:
-    """As many as are asked for, or as there are."""
-    found = 0
+    """The twins of the contexts that allow any, CONTEXTS pairs at most."""
+    count = 0
     for candidates in contexts:
         twins = fault(candidates, draw)
-        if twins and found < CONTEXTS:
-            found += 1
+        if twins and count < CONTEXTS:
+            count += 1
             yield twins
 
 
@@ -109,24 +109,24 @@ Values = dict[str, tuple[list[float], list[float]]]
 Spoiled = Callable[[Turns, Turns, list[int], Draw], dict[int, str]]
 
 
-def one_contradiction(turns: Turns, other: Turns, own: list[int], draw: Draw) -> dict[int, str]:
+def one_contradiction(turns: Turns, other: Turns, positions: list[int], draw: Draw) -> dict[int, str]:
     """The last own turn denies an earlier one."""
-    for at in own[:-1]:
-        statement = statement_of(turns[at])
+    for position in positions[:-1]:
+        statement = statement_of(turns[position])
         contrary = contradicted(statement, draw) if statement else None
         if contrary and contrary != statement:
-            return {own[-1]: contrary}
+            return {positions[-1]: contrary}
     return {}
 
 
 CONVERSATION_FAULTS: dict[str, Spoiled] = {
-    "rude": lambda turns, other, own, draw: {at: insult(draw, held_out=True) for at in own},
-    "one insult added": lambda turns, other, own, draw: {own[-1]: insulting(turns[own[-1]], draw, held_out=True)},
-    "echoing": lambda turns, other, own, draw: {at: turns[at - 1] for at in own},
-    "off the topic": lambda turns, other, own, draw: {at: other[at % len(other)] for at in own},
-    "repeating itself": lambda turns, other, own, draw: dict.fromkeys(own, turns[own[0]]),
-    "word salad": lambda turns, other, own, draw: {at: damage(turns[at], "shuffled", draw) or turns[at] for at in own},
-    "one word": lambda turns, other, own, draw: dict.fromkeys(own, "Okay."),
+    "rude": lambda turns, other, side, draw: {n: insult(draw, held_out=True) for n in side},
+    "one insult added": lambda turns, other, side, draw: {side[-1]: insulting(turns[side[-1]], draw, held_out=True)},
+    "echoing": lambda turns, other, side, draw: {n: turns[n - 1] for n in side},
+    "off the topic": lambda turns, other, side, draw: {n: other[n % len(other)] for n in side},
+    "repeating itself": lambda turns, other, side, draw: dict.fromkeys(side, turns[side[0]]),
+    "word salad": lambda turns, other, side, draw: {n: damage(turns[n], "shuffled", draw) or turns[n] for n in side},
+    "one word": lambda turns, other, side, draw: dict.fromkeys(side, "Okay."),
     "denies itself": one_contradiction,
 }
 
@@ -135,19 +135,20 @@ def judged_conversations(
     judge: Judge, dialogues: Sequence[CorpusDialogue]
 ) -> dict[str, tuple[list[float], list[float]]]:
     """Of those that are long enough, which are cut."""
-    long = [one.turns[:MOST_TURNS] for one in dialogues if len(one.turns) >= FEWEST_TURNS][: CONVERSATIONS + 1]
+    long = [dialogue.turns[:MOST_TURNS] for dialogue in dialogues if len(dialogue.turns) >= FEWEST_TURNS]
+    long = long[: CONVERSATIONS + 1]
     true = judge.score_dialogues(long).values
-    found = {}
+    values = {}
     for name, spoil in CONVERSATION_FAULTS.items():
         draw, sound, spoiled = np.random.default_rng(3), [], []
         for number, turns in enumerate(long[:-1]):
-            said = spoil(turns, long[number + 1], list(range(1, len(turns), 2)), draw)
-            if said:
+            changed = spoil(turns, long[number + 1], list(range(1, len(turns), 2)), draw)
+            if changed:
                 sound.append(float(true[number]))
-                spoiled.append([said.get(at, turn) for at, turn in enumerate(turns)])
+                spoiled.append([changed.get(position, turn) for position, turn in enumerate(turns)])
         if spoiled:
-            found[name] = sound, [float(value) for value in judge.score_dialogues(spoiled).values]
-    return found
+            values[name] = sound, [float(value) for value in judge.score_dialogues(spoiled).values]
+    return values
 
 
 def conversation_table(parts: Sequence[Values]) -> Iterator[str]:
@@ -167,7 +168,7 @@ def contradictions(judge: Judge, rows: Sequence[Rated]) -> str:
     rated = [row.scores["self contradiction"] > 0 for row in rows]
     left = judge.read([row.exchange for row in rows]).left
     called = (left[:, FEATURES.index("consistent")] < 1).tolist()
-    both = sum(one and other for one, other in zip(rated, called, strict=True))
+    both = sum(is_rated and other for is_rated, other in zip(rated, called, strict=True))
     return (
         f"Of {len(rows):,} replies of ABC-Eval the judge says of {sum(called)} that they deny what their speaker said; "
         f"raters agree on {both} of them, and name {sum(rated)}."
@@ -205,12 +206,12 @@ def main() -> None:
     whole = []
     for held_out in sources.held_out.values():
         order = np.random.default_rng(1).permutation(len(held_out))[: 5 * CONTEXTS]
-        contexts = [held_out.get(int(at)).exchanges()[:4] for at in order]
+        contexts = [held_out.get(int(index)).exchanges()[:4] for index in order]
         for name, fault in FAULTS.items():
             twins = list(twins_of(fault, contexts, np.random.default_rng(2)))
             cell = "-"
             if len(twins) >= 20:
-                values = judge.judge([one for pair in twins for one in pair]).values.reshape(-1, 2)
+                values = judge.judge([exchange for pair in twins for exchange in pair]).values.reshape(-1, 2)
                 cell = f"{(values[:, 0] > values[:, 1]).mean():.0%} of {len(twins)}"
             columns.setdefault(name, []).append(cell)
         whole.append(judged_conversations(judge, held_out.dialogues))
@@ -218,11 +219,11 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     checkpoint = judge.signature()["checkpoint"]
     made = f"Made by `python training/twins.py` with `{checkpoint}`, on dialogues that its heads were not fitted on:"
-    told = (
+    note = (
         "how many replies have the higher value. A denial stands behind the reply. Beside the truth: the true\n"
         "sentence stands behind its twin, so that both are as long and both repeat words."
     )
-    lines = ["# Replies above their twins with a fault", f"{made}\n{told}", "\n".join(table)]
+    lines = ["# Replies above their twins with a fault", f"{made}\n{note}", "\n".join(table)]
     lines += ["Of conversations the side that speaks second has the fault.", "\n".join(conversation_table(whole))]
     lines += [
         "Pairs written by hand: the worse reply is bland, untrue, or beside the point where either holds a list, a\n"

@@ -36,12 +36,12 @@ def train_words(
     order = np.random.default_rng(recipe["seed"])
     draws = (torch.from_numpy(order.integers(len(words), size=settings["batch_size"])) for _ in count())
     fitting = {"weight_decay": 0.01, "clip": 1.0, **settings}
-    for step, told in fit_head(
+    for step, progress in fit_head(
         module, fitting, draws, lambda chosen: F.cross_entropy(module(states[chosen], table), words[chosen])
     ):
         run.step += 1
         if step % settings["log_every"] == 0 or step == settings["steps"]:
-            run.log("train", loss_words=told["loss"], learning_rate=told["learning_rate"])
+            run.log("train", loss_words=progress["loss"], learning_rate=progress["learning_rate"])
     module.requires_grad_(False)
     with torch.no_grad():
         logits = torch.cat([module(part, table) for part in torch.split(known, 2048)])
@@ -55,8 +55,8 @@ def train_words(
 
 
 def alternating(exchanges: Sequence[Exchange]) -> list[Exchange]:
-    """Every second one without its context."""
-    return [one if number % 2 else replace(one, context=(), facts=()) for number, one in enumerate(exchanges)]
+    """The exchanges, every second one without its context."""
+    return [row if number % 2 else replace(row, context=(), facts=()) for number, row in enumerate(exchanges)]
 
 
 @torch.no_grad()
@@ -65,7 +65,7 @@ def masked_states(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Hidden states where words were hidden, and these words."""
     # Neighbours of like length spare padding.
-    ordered = sorted(exchanges, key=lambda one: sum(map(len, one.context)) + len(one.response))
+    ordered = sorted(exchanges, key=lambda exchange: sum(map(len, exchange.context)) + len(exchange.response))
     states, words = [], []
     for start in range(0, len(ordered), _BATCH):
         tensors, hidden_words = collator.masked(ordered[start : start + _BATCH], start, hide=True)

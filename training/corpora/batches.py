@@ -56,7 +56,7 @@ class CandidateSet:
         fact_share: float = 1.0,
     ) -> None:
         self.dialogues = dialogues
-        self.turns = [(number, turn) for number, one in enumerate(dialogues) for turn in range(1, len(one.turns))]
+        self.turns = [(row, turn) for row, dialogue in enumerate(dialogues) for turn in range(1, len(dialogue.turns))]
         self.sampler = NegativeSampler(dialogues, negatives)
         self.seed = seed
         #: For how many of the contexts what is known of the speaker is given.
@@ -97,8 +97,8 @@ def mixed_batches(
     when batches are sorted, because the encoder cuts them.
     """
     streams = [
-        _batches_of(one, batch_contexts, seed=seed + 1000 * number, longest=longest, resample=resample)
-        for number, one in enumerate(sets)
+        _batches_of(corpus, batch_contexts, seed=seed + 1000 * number, longest=longest, resample=resample)
+        for number, corpus in enumerate(sets)
     ]
     return in_shares(streams, shares, seed)
 
@@ -117,17 +117,18 @@ def bucketed(
     """Batches of neighbours in length, in random order; an incomplete one is left out."""
     for start in range(0, len(order), size * _BUCKET_BATCHES):
         bucket = sorted(order[start : start + size * _BUCKET_BATCHES].tolist(), key=length)
-        batches = [bucket[at : at + size] for at in range(0, len(bucket), size)]
+        batches = [bucket[begin : begin + size] for begin in range(0, len(bucket), size)]
         rng.shuffle(batches)
         yield from (batch for batch in batches if len(batch) == size)
 
 
 def _batches_of(
-    one: CandidateSource, size: int, *, seed: int, longest: int, resample: bool
+    corpus: CandidateSource, size: int, *, seed: int, longest: int, resample: bool
 ) -> Iterator[list[Candidates]]:
-    if len(one) < size:
-        raise BadCorpus(f"a corpus of {len(one)} pairs cannot fill a batch of {size} contexts")
+    if len(corpus) < size:
+        raise BadCorpus(f"a corpus of {len(corpus)} pairs cannot fill a batch of {size} contexts")
     for epoch in count():
         rng = np.random.default_rng([seed, epoch])
-        for batch in bucketed(rng.permutation(len(one)), size, lambda index: min(longest, one.length(index)), rng):
-            yield [one.get(index, epoch if resample else 0) for index in batch]
+        order = rng.permutation(len(corpus))
+        for batch in bucketed(order, size, lambda index: min(longest, corpus.length(index)), rng):
+            yield [corpus.get(index, epoch if resample else 0) for index in batch]

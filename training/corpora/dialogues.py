@@ -55,8 +55,8 @@ def find_split(root: Path, name: str, split: str) -> Path:
         path = root / name / f"{split}{ending}"
         if path.is_file():
             return path
-    there = sorted(path.name for path in (root / name).glob("*.jsonl*")) if (root / name).is_dir() else []
-    holds = f"it holds {', '.join(there)}" if there else f"{root / name} does not exist"
+    names = sorted(path.name for path in (root / name).glob("*.jsonl*")) if (root / name).is_dir() else []
+    holds = f"it holds {', '.join(names)}" if names else f"{root / name} does not exist"
     raise MissingCorpus(f"corpus {name} has no split {split}: {holds}")
 
 

@@ -58,22 +58,22 @@ _FIRST_VERB = re.compile(
 
 
 def _shuffled(words: list[str], draw: Draw) -> list[str]:
-    return [words[int(at)] for at in draw.permutation(len(words))]
+    return [words[int(index)] for index in draw.permutation(len(words))]
 
 
 def _shuffled_within_three(words: list[str], draw: Draw) -> list[str]:
-    return [word for at in range(0, len(words), 3) for word in _shuffled(words[at : at + 3], draw)]
+    return [word for start in range(0, len(words), 3) for word in _shuffled(words[start : start + 3], draw)]
 
 
 def _dropped(words: list[str], draw: Draw) -> list[str]:
     kept = sorted(draw.permutation(len(words))[: max(2, int(len(words) * draw.uniform(0.5, 0.75)))])
-    return [words[int(at)] for at in kept]
+    return [words[int(index)] for index in kept]
 
 
 def _doubled(words: list[str], draw: Draw) -> list[str]:
-    at = int(draw.integers(len(words) - 1))
-    span = words[at : at + int(draw.integers(1, 4))]
-    return words[:at] + span * int(draw.integers(2, 4)) + words[at + len(span) :]
+    start = int(draw.integers(len(words) - 1))
+    span = words[start : start + int(draw.integers(1, 4))]
+    return words[:start] + span * int(draw.integers(2, 4)) + words[start + len(span) :]
 
 
 def _misinflected(words: list[str], draw: Draw) -> list[str]:
@@ -102,8 +102,8 @@ def _mashed(words: list[str], draw: Draw) -> list[str]:
     mash = ["".join(draw.choice(list(keys), size=int(draw.integers(3, 9)))) for _ in range(int(draw.integers(1, 6)))]
     if draw.random() < 0.6:
         return mash
-    at = int(draw.integers(len(words)))
-    return words[:at] + mash[:3] + words[at:]
+    place = int(draw.integers(len(words)))
+    return words[:place] + mash[:3] + words[place:]
 
 
 #: Ways of damaging the words of a reply; one that is glued to another needs that other one, see `damage`.
@@ -144,9 +144,10 @@ def negated(sentence: str, draw: Draw) -> str | None:
     if verb := _FIRST_VERB.search(sentence):
         return f"{sentence[: verb.start()]}{verb[1]} don't {verb[2]}{sentence[verb.end() :]}"
     words = sentence.split()
-    for at, word in enumerate(words):
-        if word.lower() in _NEGATED and at and words[at - 1].lower() in ("i", "we", "he", "she", "it", "they", "there"):
-            return " ".join([*words[:at], _NEGATED[word.lower()], *words[at + 1 :]])
+    for index, word in enumerate(words):
+        before = words[index - 1].lower() if index else ""
+        if word.lower() in _NEGATED and before in ("i", "we", "he", "she", "it", "they", "there"):
+            return " ".join([*words[:index], _NEGATED[word.lower()], *words[index + 1 :]])
     if sentence.lower().startswith("i'm "):
         return f"I'm not {sentence[4:]}"
     return None
@@ -155,19 +156,19 @@ def negated(sentence: str, draw: Draw) -> str | None:
 def exchanged(sentence: str, draw: Draw) -> str | None:
     """The sentence with a number, or a word of a closed group (towns, animals, family), exchanged."""
     words = sentence.split()
-    found = []
-    for at, word in enumerate(words):
+    candidates = []
+    for index, word in enumerate(words):
         plain = word.strip(".,!?;").lower()
         if plain.isdecimal() and len(plain) < 5:
-            found.append((at, plain, str(int(plain) + int(draw.integers(1, 9)))))
+            candidates.append((index, plain, str(int(plain) + int(draw.integers(1, 9)))))
         elif plain in _NUMBERS[1:]:
-            found.append((at, plain, str(draw.choice([one for one in _NUMBERS[1:] if one != plain]))))
+            candidates.append((index, plain, str(draw.choice([other for other in _NUMBERS[1:] if other != plain]))))
         elif plain in _GROUP_OF:
-            found.append((at, plain, str(draw.choice([one for one in _GROUP_OF[plain] if one != plain]))))
-    if not found:
+            candidates.append((index, plain, str(draw.choice([other for other in _GROUP_OF[plain] if other != plain]))))
+    if not candidates:
         return None
-    at, plain, other = found[int(draw.integers(len(found)))]
-    words[at] = re.sub(re.escape(plain), other, words[at], flags=re.IGNORECASE)
+    index, plain, other = candidates[int(draw.integers(len(candidates)))]
+    words[index] = re.sub(re.escape(plain), other, words[index], flags=re.IGNORECASE)
     return " ".join(words)
 
 

@@ -235,7 +235,7 @@ def _batches_of(
         if shuffle:
             batches = bucketed(rng.permutation(len(items))[:whole], size, lambda index: length(items[index]), rng)
         else:
-            batches = (list(range(at, at + size)) for at in range(0, whole, size))
+            batches = (list(range(start, start + size)) for start in range(0, whole, size))
         for batch in batches:
             yield [items[index] for index in batch]
 

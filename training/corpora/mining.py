@@ -52,11 +52,11 @@ def with_mined(groups: Sequence[Group], count: int, embed: Embed, *, seed: int) 
         for row, similarity in enumerate(close):
             number = start + row
             nearest = _highest(similarity, 4 * _NEAREST)
-            own = replies[np.flatnonzero(owner_of == number)]
-            likely_valid = (_dense(replies[nearest] @ own.T) > _TOO_ALIKE).any(axis=1)
+            valid = replies[np.flatnonzero(owner_of == number)]
+            likely_valid = (_dense(replies[nearest] @ valid.T) > _TOO_ALIKE).any(axis=1)
             candidates = [texts[index] for index in nearest[~likely_valid] if similarity[index] > 0]
-            found = _draw(groups[number], candidates, count, np.random.default_rng([seed, number]))
-            mined.append(replace(groups[number], mined=(*groups[number].mined, *found)))
+            chosen = _draw(groups[number], candidates, count, np.random.default_rng([seed, number]))
+            mined.append(replace(groups[number], mined=(*groups[number].mined, *chosen)))
     return mined
 
 

@@ -69,7 +69,7 @@ class NegativeSampler:
         # An echo of the context is a wrong reply too, so here the context's own turns are allowed.
         # What was drawn already, or stands in the dialogue more than once, comes in once.
         echoes = [reply for reply in dict.fromkeys(dialogue.turns) if reply not in {dialogue.turns[turn], *drawn}]
-        chosen = [echoes[int(at)] for at in rng.permutation(len(echoes))[: self.counts.same_dialogue]]
+        chosen = [echoes[int(index)] for index in rng.permutation(len(echoes))[: self.counts.same_dialogue]]
         drawn.extend(chosen)
         taken.update(chosen)
         add(self.counts.total - len(drawn), lambda: self.replies[int(rng.integers(len(self.replies)))])

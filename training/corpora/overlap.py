@@ -72,12 +72,12 @@ def signs_of(conversations: Iterable[Sequence[str]]) -> Signs:
         start, before, size = 0, 0, 0
         begun = len(flat)
         for turn in turns:
-            own, letters = hashed(turn)
-            flat += own
+            hashes, letters = hashed(turn)
+            flat += hashes
             end = len(flat) - begun
-            if before and letters and size + len(own) >= PAIR_WORDS:
+            if before and letters and size + len(hashes) >= PAIR_WORDS:
                 pairs.append((hash((before, letters)), owner, start - size, end))
-            start, before, size = end, letters, len(own)
+            start, before, size = end, letters, len(hashes)
         lengths.append(len(flat) - begun)
     sizes = np.array(lengths, dtype=np.int64)
     runs = _runs(np.array(flat, dtype=np.int64).astype(np.uint64), sizes)
@@ -88,9 +88,9 @@ def signs_of(conversations: Iterable[Sequence[str]]) -> Signs:
     return Signs(both[0], both[1], places[0], places[1], sizes)
 
 
-def _hashed(own: list[str]) -> tuple[list[int], int]:
-    """The words one by one, and all their letters together (0 for a turn without any)."""
-    return [hash(word) for word in own], hash("".join(own)) if own else 0
+def _hashed(turn: list[str]) -> tuple[list[int], int]:
+    """Hashes of the words, and one of all their letters (0 for a turn without any)."""
+    return [hash(word) for word in turn], hash("".join(turn)) if turn else 0
 
 
 def _runs(flat: Keys, lengths: Whole) -> Signs:
@@ -98,12 +98,12 @@ def _runs(flat: Keys, lengths: Whole) -> Signs:
     owners = np.repeat(np.arange(len(lengths)), lengths)
     starts = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     inside = starts + RUN_WORDS <= lengths[owners]
-    at = np.flatnonzero(inside)
-    keys = np.zeros(len(at), dtype=np.uint64)
+    begins = np.flatnonzero(inside)
+    keys = np.zeros(len(begins), dtype=np.uint64)
     factor = np.uint64(0x9E3779B97F4A7C15)
     for offset in range(RUN_WORDS):
-        keys = keys * factor + flat[at + offset]
-    return Signs(keys, owners[at], starts[at], starts[at] + RUN_WORDS, lengths)
+        keys = keys * factor + flat[begins + offset]
+    return Signs(keys, owners[begins], starts[begins], starts[begins] + RUN_WORDS, lengths)
 
 
 class Index:
@@ -126,8 +126,8 @@ class Index:
         counts = right - left
         others = np.repeat(read.owners, counts)
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        at = np.repeat(left, counts) + within
-        for row, other, covered in _covered(self._owners[at], others, self._starts[at], self._ends[at]):
+        runs = np.repeat(left, counts) + within
+        for row, other, covered in _covered(self._owners[runs], others, self._starts[runs], self._ends[runs]):
             if covered >= STOCK_WORDS or 2 * covered >= self.lengths[row]:
                 yield row, other
 

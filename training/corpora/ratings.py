@@ -54,8 +54,8 @@ def find_ratings(root: Path, source: str) -> Path:
     for path in (root / f"{source}.jsonl", root / f"{source}.jsonl.gz"):
         if path.is_file():
             return path
-    there = ", ".join(sorted(path.name for path in root.glob("*.jsonl*"))) or "no ratings"
-    raise FileNotFoundError(f"{root} has no {source}.jsonl(.gz); it holds {there}")
+    names = ", ".join(sorted(path.name for path in root.glob("*.jsonl*"))) or "no ratings"
+    raise FileNotFoundError(f"{root} has no {source}.jsonl(.gz); it holds {names}")
 
 
 def _rated(row: Mapping[str, Any], source: str, where: str) -> Rated | None:

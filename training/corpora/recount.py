@@ -49,9 +49,9 @@ class Recount:
             ids.append(identity)
             owners += [number] * len(versions)
             texts += versions
-        found = signs_of(texts)
-        of_dialogue = np.array(owners, dtype=np.int64)[found.owners]
-        read = Signs(found.keys, of_dialogue, found.starts, found.ends, found.lengths)
+        signs = signs_of(texts)
+        of_dialogue = np.array(owners, dtype=np.int64)[signs.owners]
+        read = Signs(signs.keys, of_dialogue, signs.starts, signs.ends, signs.lengths)
         leaks: Leaks = {}
         for rated, number in self.index.shared(read):
             for benchmark, row in self.rows[rated]:
@@ -70,14 +70,14 @@ def conversations_of(row: Mapping[str, Any], info: BenchmarkInfo) -> set[Turns]:
     replies = list(row["references"])
     if info.kind == "pairs" or row.get("kind_of_reply") == "positive" or row["system"] in info.human_systems:
         replies.append(row["response"])
-    found = {(*context, reply) for reply in replies} or {context}
-    return found | {tuple(row["adversarial_context"])} if info.kind == "pairs" else found
+    conversations = {(*context, reply) for reply in replies} or {context}
+    return conversations | {tuple(row["adversarial_context"])} if info.kind == "pairs" else conversations
 
 
-def merged(*found: Leaks) -> Leaks:
+def merged(*parts: Leaks) -> Leaks:
     """What several corpora leak together."""
     together: Leaks = {}
-    for leaks in found:
+    for leaks in parts:
         for benchmark, rows in leaks.items():
             for row, dialogues in rows.items():
                 together.setdefault(benchmark, {}).setdefault(row, set()).update(dialogues)
