@@ -70,14 +70,14 @@ def two_systems(console: Console, metrics: dict[str, tuple[Any, MetricInfo]]) ->
     signatures = {}
     for name, (module, info) in metrics.items():
         chosen = some if info.level is Level.TURN else range(len(CONTEXTS))
-        contexts, references = [CONTEXTS[at] for at in chosen], [[PERSON[at]] for at in chosen]
-        found = [
-            module.compute(predictions=[replies[at] for at in chosen], contexts=contexts, references=references)
+        contexts, references = [CONTEXTS[index] for index in chosen], [[PERSON[index]] for index in chosen]
+        results = [
+            module.compute(predictions=[replies[index] for index in chosen], contexts=contexts, references=references)
             for replies in systems.values()
         ]
         judges = f"each of {len(some)}" if info.level is Level.TURN else f"all {len(CONTEXTS)}"
-        table.add_row(f"{info.title} {arrow(info)}", judges, *[f"{result[name]:.3f}" for result in found])
-        signatures[name] = found[0]["signature"]
+        table.add_row(f"{info.title} {arrow(info)}", judges, *[f"{result[name]:.3f}" for result in results])
+        signatures[name] = results[0]["signature"]
     console.print(table)
     return signatures
 

@@ -113,12 +113,12 @@ def run(name: str, folder: Path) -> bool:
         shutil.rmtree(folder / "cross-encoder", ignore_errors=True)
         subprocess.run(before, cwd=folder, env=environment, check=True, capture_output=True)
     done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
-    found = example.lines(done.stdout, folder) if done.returncode in example.exit_codes else []
+    printed = example.lines(done.stdout, folder) if done.returncode in example.exit_codes else []
     expected = (here / "expected.txt").read_text("utf-8").splitlines()
-    if found == expected:
+    if printed == expected:
         print(f"{name}: as expected")
         return True
-    print(f"{name}: ended with {done.returncode}, said {found}, not {expected}\n{done.stdout}\n{done.stderr}")
+    print(f"{name}: ended with {done.returncode}, said {printed}, not {expected}\n{done.stdout}\n{done.stderr}")
     return False
 
 

@@ -62,8 +62,8 @@ def processor() -> str:
     """The processor's name where the system tells it, else its architecture."""
     import platform
 
-    told = Path("/proc/cpuinfo")
-    for line in told.read_text(encoding="utf-8").splitlines() if told.is_file() else ():
+    info = Path("/proc/cpuinfo")
+    for line in info.read_text(encoding="utf-8").splitlines() if info.is_file() else ():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
@@ -78,10 +78,10 @@ def main() -> None:
     if arguments.rows < 2:
         parser.error(f"--rows is {arguments.rows}; the metrics that compare sets need at least 2")
     try:
-        found = machine() if arguments.what == "machine" else measured(arguments.what, arguments.rows)
+        figures = machine() if arguments.what == "machine" else measured(arguments.what, arguments.rows)
     except Missing as error:
-        found = {"missing": str(error)}
-    sys.stdout.write(json.dumps(found) + "\n")
+        figures = {"missing": str(error)}
+    sys.stdout.write(json.dumps(figures) + "\n")
 
 
 if __name__ == "__main__":

@@ -58,8 +58,8 @@ def expected_seconds(points: list[Point], rows: int) -> float:
 
 def sizes(first: int) -> list[int]:
     """`first`, then about three times as many each time, up to a million: 1,000, 3,000, 10,000 …"""
-    found = [first * times * 10**power for power in range(7) for times in (1, 3)]
-    return [size for size in found if size <= max(MILLION, first)]
+    counts = [first * times * 10**power for power in range(7) for times in (1, 3)]
+    return [size for size in counts if size <= max(MILLION, first)]
 
 
 def write_rows(path: Path, count: int, *, short: bool) -> None:
@@ -69,8 +69,8 @@ def write_rows(path: Path, count: int, *, short: bool) -> None:
             file.writelines(f'{{"context": ["hi {row % 997}"], "response": "yes {row}"}}\n' for row in range(count))
             return
         for start in range(0, count, _BLOCK):
-            for one in generated(min(_BLOCK, count - start), seed=start):
-                file.write(json.dumps({"context": one.context, "response": one.response}) + "\n")
+            for exchange in generated(min(_BLOCK, count - start), seed=start):
+                file.write(json.dumps({"context": exchange.context, "response": exchange.response}) + "\n")
 
 
 def scored(rows: int, *, short: bool) -> tuple[float, Point]:

@@ -32,14 +32,14 @@ Rated = tuple[list[Exchange], NDArray[np.float64]]
 
 def rated_rows(benchmark: str, count: int | None) -> Rated:
     """So many rows of a benchmark, or all, always the same ones, and what people gave them."""
-    found = benchmarks.load(benchmark, mirror=os.environ.get("DIALEVAL_MIRROR"))
-    chosen = np.sort(np.random.default_rng(0).permutation(len(found.dataset))[:count])
-    rows = [found.dataset[int(number)] for number in chosen]
+    loaded = benchmarks.load(benchmark, mirror=os.environ.get("DIALEVAL_MIRROR"))
+    chosen = np.sort(np.random.default_rng(0).permutation(len(loaded.dataset))[:count])
+    rows = [loaded.dataset[int(number)] for number in chosen]
     exchanges = [
         Exchange(tuple(row["context"]), row["response"], tuple(row["references"] or ()), system=row["system"])
         for row in rows
     ]
-    return exchanges, np.array([row["scores"][found.info.main_aspect] for row in rows], dtype=np.float64)
+    return exchanges, np.array([row["scores"][loaded.info.main_aspect] for row in rows], dtype=np.float64)
 
 
 def compared(name: str, precisions: list[str], benchmark: str, rated: Rated) -> list[tuple[str, ...]]:
@@ -49,7 +49,7 @@ def compared(name: str, precisions: list[str], benchmark: str, rated: Rated) -> 
         metric = dialeval.load(name, dtype=dtype, device="cpu")
         values[dtype] = metric.score_exchanges(exchanges).values
         shares[dtype] = metric.rescale(values[dtype], "human_percentile")
-    people = {dtype: float(spearmanr(found, ratings).statistic) for dtype, found in values.items()}
+    people = {dtype: float(spearmanr(scores, ratings).statistic) for dtype, scores in values.items()}
     return [
         (
             benchmark,

@@ -79,9 +79,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=3, help="of each line; the least counts")
     runs = max(1, parser.parse_args().runs)
-    found = {name: min(processor_time(code) for _ in range(runs)) for name, code in STARTS.items()}
-    whole = found["load judge, one score"]
-    rows = [(name, f"{seconds:.2f}", f"{seconds / whole:.0%}") for name, seconds in found.items()]
+    seconds_of = {name: min(processor_time(code) for _ in range(runs)) for name, code in STARTS.items()}
+    whole = seconds_of["load judge, one score"]
+    rows = [(name, f"{seconds:.2f}", f"{seconds / whole:.0%}") for name, seconds in seconds_of.items()]
     figures = f"`python performance/startup.py --runs {runs}` on {processor()}.\n\n"
     figures += "\n".join(markdown_table(("start", "processor seconds", "share"), rows))
     gains = ", ".join(f"{gain_of_own_bert(dtype):.2f} in {dtype}" for dtype in ("float32", "bfloat16"))

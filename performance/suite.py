@@ -47,8 +47,8 @@ def in_own_process(what: str, rows: int = 2, instructions: str = "all") -> dict[
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return {"missing": f"failed at {rows:,} rows (status {done.returncode}): {last}"}
-    found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
 
 
 def order(precisions: Sequence[str]) -> list[str]:
@@ -62,16 +62,16 @@ def order(precisions: Sequence[str]) -> list[str]:
 def figures(measured: Mapping[str, Mapping[str, float]], rows: int) -> str:
     """Rates and memory, and how many times as many encoder passes a second as each alternative does."""
     lines = []
-    for name, found in measured.items():
+    for name, result in measured.items():
         contender = CONTENDERS[name]
-        passes = contender.passes / found["seconds"]
+        passes = contender.passes / result["seconds"]
         ratios = []
         for rival in RIVALS.get(name.rpartition("_")[0], ()):
             if rival in measured:
                 times = passes * measured[rival]["seconds"] / CONTENDERS[rival].passes
                 ratios.append(f"**{times:.2f}** × {CONTENDERS[rival].title}")
-        rate = f"{rows / found['seconds']:.1f}"
-        lines.append((contender.title, str(contender.passes), rate, f"{found['peak_mb']:.0f}", "; ".join(ratios)))
+        rate = f"{rows / result['seconds']:.1f}"
+        lines.append((contender.title, str(contender.passes), rate, f"{result['peak_mb']:.0f}", "; ".join(ratios)))
     return "\n".join(
         markdown_table(("what", "passes per row", "rows/s", "peak MB", "encoder passes per second"), lines)
     )
@@ -95,12 +95,12 @@ def main() -> None:
     missing: dict[str, str] = {}
     for name in order(machine["precisions"]):
         with console.status(name):
-            found = in_own_process(name, arguments.rows, arguments.instructions)
-        if "missing" in found:
-            missing[name] = found["missing"]
+            result = in_own_process(name, arguments.rows, arguments.instructions)
+        if "missing" in result:
+            missing[name] = result["missing"]
         else:
-            measured[name] = found
-        console.print(name, found, markup=False)
+            measured[name] = result
+        console.print(name, result, markup=False)
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     text = (
         f"`python performance/suite.py --rows {arguments.rows} --instructions {arguments.instructions}` on "

@@ -43,20 +43,20 @@ def ratings_of(row: Rated) -> list[float]:
     """One number for each person who rated a reply; higher is better."""
     if row.source == "abc_eval":
         faults = [given for name, given in row.ratings.items() if name != NO_FAULT]
-        return [1.0 - max(one) for one in zip(*faults, strict=True)]
+        return [1.0 - max(given) for given in zip(*faults, strict=True)]
     if row.source == "dbdc4":
         worth = {"O": 1.0, "T": 0.5, "X": 0.0}
         return [worth[label] for label, count in row.ratings["no_breakdown"].items() for _ in range(count)]
-    return [float(one) for one in row.ratings["satisfaction"]]
+    return [float(rating) for rating in row.ratings["satisfaction"]]
 
 
 def as_row(row: Rated) -> dict[str, Any]:
     """A rated reply as a user writes it."""
-    one = row.exchange
-    beside = {"facts": list(one.facts), "following": one.following}
+    exchange = row.exchange
+    beside = {"facts": list(exchange.facts), "following": exchange.following}
     row_of = {
-        "context": list(one.context),
-        "response": one.response,
+        "context": list(exchange.context),
+        "response": exchange.response,
         **{key: text for key, text in beside.items() if text},
     }
     return {**row_of, "dialogue": row.dialogue, "ratings": ratings_of(row)}
@@ -69,11 +69,11 @@ def divided(rows: Sequence[Rated], seed: int) -> tuple[list[Rated], list[Rated]]
     for row in rows:
         by_dialogue.setdefault(row.dialogue, []).append(row)
     names, unseen = list(by_dialogue), []
-    order = [names[int(at)] for at in rng.permutation(len(names))]
+    order = [names[int(index)] for index in rng.permutation(len(names))]
     while len(unseen) < UNSEEN:
         unseen += by_dialogue[order.pop()]
     others = [row for name in order for row in by_dialogue[name]]
-    return unseen, [others[int(at)] for at in rng.permutation(len(others))]
+    return unseen, [others[int(index)] for index in rng.permutation(len(others))]
 
 
 def pairs_of(rows: Sequence[Rated], count: int) -> list[dict[str, Any]]:
@@ -81,16 +81,17 @@ def pairs_of(rows: Sequence[Rated], count: int) -> list[dict[str, Any]]:
     by_dialogue: dict[str, list[Rated]] = {}
     for row in rows:
         by_dialogue.setdefault(row.dialogue, []).append(row)
-    found = []
+    pairs = []
     for together in by_dialogue.values():
-        for one, other in zip(together[::2], together[1::2], strict=False):
-            lead = one.scores["overall"] - other.scores["overall"]
-            found.append({
-                "context": list(one.exchange.context), "facts": list(one.exchange.facts), "dialogue": one.dialogue,
-                "response_a": one.exchange.response, "response_b": other.exchange.response,
+        for first, other in zip(together[::2], together[1::2], strict=False):
+            lead = first.scores["overall"] - other.scores["overall"]
+            pairs.append({
+                "context": list(first.exchange.context), "facts": list(first.exchange.facts),
+                "dialogue": first.dialogue, "response_a": first.exchange.response,
+                "response_b": other.exchange.response,
                 "preferred": "tie" if lead == 0 else "a" if lead > 0 else "b",
             })  # fmt: skip
-    return found[:count]
+    return pairs[:count]
 
 
 class Unseen:
@@ -105,8 +106,8 @@ class Unseen:
     def compared(self, checkpoint: Path) -> dict[str, Any]:
         """Agreement before and after, and the share of ratings in their intervals."""
         after = dialeval.load("judge", checkpoint=checkpoint).score_exchanges(self.opinions.exchanges)
-        found = crossing.compare(self.opinions, self.before.values, after.values, resamples=2000, seed=0)
-        figures = {name: getattr(found, name).record() for name in ("before", "after", "difference")}
+        comparison = crossing.compare(self.opinions, self.before.values, after.values, resamples=2000, seed=0)
+        figures = {name: getattr(comparison, name).record() for name in ("before", "after", "difference")}
         coverage = {"before": self._covered(self.before), "after": self._covered(after)}
         return {**figures, "coverage": coverage, "rows": len(self.opinions)}
 
@@ -121,8 +122,8 @@ def measured(rows: list[dict[str, Any]], unseen: Unseen | None) -> dict[str, Any
     with tempfile.TemporaryDirectory() as folder:
         started = time.process_time()
         tuned = dialeval.tune(rows, out=Path(folder) / "mine", empty="score")
-        found = {"rows": len(rows), "seconds": time.process_time() - started, "tuned": tuned.record()}
-        return found if unseen is None else {**found, "unseen": unseen.compared(tuned.folder)}
+        figures = {"rows": len(rows), "seconds": time.process_time() - started, "tuned": tuned.record()}
+        return figures if unseen is None else {**figures, "unseen": unseen.compared(tuned.folder)}
 
 
 def runs(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:

@@ -42,10 +42,10 @@ def papers(
     # What has no values is told in the tables, so only bars are shown.
     with telling(quiet=True) as reporter:
         tables = [table for paper in wanted for table in paper.tables]
-        found = answers(tables, values, mirror=mirror, resamples=resamples, reporter=reporter, measure=measure)
+        measured = answers(tables, values, mirror=mirror, resamples=resamples, reporter=reporter, measure=measure)
     for paper in wanted:
         title = f"# {paper.title}: its tables beside ours"
-        write_page(out / f"{paper.name}.md", title, render(paper, found, values=shown))
+        write_page(out / f"{paper.name}.md", title, render(paper, measured, values=shown))
 
 
 def build_app() -> typer.Typer:

@@ -58,8 +58,8 @@ def command(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -
 
 def recipe_file(name: str) -> Path:
     """The recipe that a variant changes: one of this folder's, or of a checkpoint."""
-    own = HERE / "recipes" / f"{name}.yaml"
-    return own if own.is_file() else TRAINING / "recipes" / own.name
+    recipe = HERE / "recipes" / f"{name}.yaml"
+    return recipe if recipe.is_file() else TRAINING / "recipes" / recipe.name
 
 
 def train(name: str, variant: dict[str, Any], arguments: argparse.Namespace) -> None:
@@ -109,10 +109,10 @@ def validation_table(names: list[str], folder: Path) -> str:
     rows: list[list[str]] = []
     for name in names:
         if is_done(folder / name):
-            found = reached(folder / name)
+            figures = reached(folder / name)
             approach = name.partition("-")[0]
             head = SCORINGS.get(name, "full") if approach == "cmn" else approach
-            values = [found.get(key.format(head=head)) for key in FIGURES]
+            values = [figures.get(key.format(head=head)) for key in FIGURES]
             rows.append([name, *("" if value is None else f"{value:.3f}" for value in values)])
     rows = [*over_seeds(rows), *rows]
     return "\n".join([_HOW_TO_READ, *markdown_table(["variant", *FIGURES.values()], rows)]) + "\n"
@@ -123,13 +123,14 @@ def over_seeds(rows: list[list[str]]) -> list[list[str]]:
     groups: dict[str, list[list[str]]] = {}
     for name, *cells in rows:
         groups.setdefault(name.partition("-seed")[0], []).append(cells)
-    found = []
+    summary = []
     for name, runs in groups.items():
         if len(runs) > 1:
             columns = [[float(cell) for cell in column if cell] for column in zip(*runs, strict=True)]
-            shown = [f"{fmean(one):.3f} ± {stdev(one):.3f}" if len(one) == len(runs) else "" for one in columns]
-            found.append([f"{name}, {len(runs)} seeds", *shown])
-    return found
+            complete = [values if len(values) == len(runs) else [] for values in columns]
+            shown = [f"{fmean(values):.3f} ± {stdev(values):.3f}" if values else "" for values in complete]
+            summary.append([f"{name}, {len(runs)} seeds", *shown])
+    return summary
 
 
 def main() -> None:

@@ -90,11 +90,11 @@ class Calibration:
 
 def dialogue_sample(root: Path, name: str, split: str, *, pairs: int) -> LabelledReplies:
     """So many turns of a corpus' dialogues, each with one random turn of the corpus in its place."""
-    found = CandidateSet(read_corpus(root, name, split), NegativeCounts(random=1), seed=0)
-    chosen = np.random.default_rng(0).permutation(len(found))[:pairs]
-    candidates = [found.get(int(index)) for index in sorted(chosen.tolist())]
-    exchanges = [exchange for one in candidates for exchange in one.exchanges()]
-    dialogues = [found.turns[int(index)][0] for index in sorted(chosen.tolist()) for _ in range(2)]
+    corpus = CandidateSet(read_corpus(root, name, split), NegativeCounts(random=1), seed=0)
+    chosen = np.random.default_rng(0).permutation(len(corpus))[:pairs]
+    candidates = [corpus.get(int(index)) for index in sorted(chosen.tolist())]
+    exchanges = [exchange for candidate in candidates for exchange in candidate.exchanges()]
+    dialogues = [corpus.turns[int(index)][0] for index in sorted(chosen.tolist()) for _ in range(2)]
     kept = [number for number, exchange in enumerate(exchanges) if not exchange.is_empty]
     return LabelledReplies(
         f"{name}:{split}",
@@ -167,55 +167,56 @@ a promise learned among as many wrong as right replies holds for such a mixture 
 """
 
 
-def page(found: Sequence[Calibration]) -> Iterable[str]:
+def page(measured: Sequence[Calibration]) -> Iterable[str]:
     """The lines of the page."""
     yield "## Human percentiles\n"
     header = ["metric", "dialogues", "replies", "mean percentile", "gap (by chance)", "mean of wrong replies"]
-    yield from markdown_table(header, map(_percentile_row, sorted(found, key=lambda one: one.metric)))
-    promised = [one for one in found if one.probabilities is not None]
+    yield from markdown_table(header, map(_percentile_row, sorted(measured, key=lambda result: result.metric)))
+    promised = [result for result in measured if result.probabilities is not None]
     if promised:
         yield "\n## Probabilities\n"
         header = ["metric", "dialogues", "replies", "mean promise", "share valid", "calibration error"]
-        yield from markdown_table(header, (row for one in promised for row in _probability_rows(one)))
+        yield from markdown_table(header, (row for result in promised for row in _probability_rows(result)))
 
 
-def _percentile_row(one: Calibration) -> list[str]:
-    spread = one.percentiles
+def _percentile_row(result: Calibration) -> list[str]:
+    spread = result.percentiles
     mean = f"{spread.mean:.3f} [{spread.interval.low:.3f}, {spread.interval.high:.3f}]"
     wrong = "" if math.isnan(spread.mean_of_wrong) else f"{spread.mean_of_wrong:.3f}"
-    return [f"`{one.metric}`", one.sample, str(spread.n), mean, f"{spread.gap:.3f} ({spread.by_chance:.3f})", wrong]
+    gap = f"{spread.gap:.3f} ({spread.by_chance:.3f})"
+    return [f"`{result.metric}`", result.sample, str(spread.n), mean, gap, wrong]
 
 
-def _probability_rows(one: Calibration) -> Iterable[list[str]]:
-    if (found := one.probabilities) is not None:
-        shares = [f"{value:.3f}" for value in (found.mean_promise, found.share_valid, found.error)]
-        yield [f"`{one.metric}`", one.sample, str(found.n), *shares]
+def _probability_rows(result: Calibration) -> Iterable[list[str]]:
+    if (promise := result.probabilities) is not None:
+        shares = [f"{value:.3f}" for value in (promise.mean_promise, promise.share_valid, promise.error)]
+        yield [f"`{result.metric}`", result.sample, str(promise.n), *shares]
 
 
-def curves(found: Sequence[Calibration]) -> Figure:
+def curves(measured: Sequence[Calibration]) -> Figure:
     """A panel per metric with a line per corpus; beside them the reliability of probabilities."""
-    metrics = list(dict.fromkeys(one.metric for one in found))
-    promised = list(dict.fromkeys(one.metric for one in found if one.probabilities is not None))
+    metrics = list(dict.fromkeys(result.metric for result in measured))
+    promised = list(dict.fromkeys(result.metric for result in measured if result.probabilities is not None))
     figure, panels = new_grid(len(metrics) + len(promised), 3.6, 3.8)
     for axes in panels:
         axes.plot([0, 1], [0, 1], color=SOFT, linewidth=0.8, linestyle="--")
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     for axes, metric in zip(panels, metrics, strict=False):
-        for one in (one for one in found if one.metric == metric):
-            axes.plot(GRID, one.percentiles.curve, linewidth=1.3, label=one.sample)
+        for result in (result for result in measured if result.metric == metric):
+            axes.plot(GRID, result.percentiles.curve, linewidth=1.3, label=result.sample)
         axes.set_xlabel("human percentile")
         axes.set_ylabel("share of people's replies below")
         axes.set_title(metric, fontsize="medium", loc="left")
     for axes, metric in zip(panels[len(metrics) :], promised, strict=False):
-        for one in (one for one in found if one.metric == metric and one.probabilities is not None):
-            bins = one.probabilities.bins if one.probabilities is not None else ()
+        for result in (result for result in measured if result.metric == metric and result.probabilities is not None):
+            bins = result.probabilities.bins if result.probabilities is not None else ()
             axes.plot(
                 [each.predicted for each in bins],
                 [each.observed for each in bins],
                 marker="o",
                 markersize=3,
                 linewidth=1.3,
-                label=one.sample,
+                label=result.sample,
             )
         axes.set_xlabel("promised probability")
         axes.set_ylabel("share that is right")
@@ -257,6 +258,6 @@ def calibration(
     judged = {name: metric for name, metric in sources.items() if metric is not None}
     if lacking := [name for name in sources if name not in judged]:
         raise ValueError(f"{lacking[0]} is a file of scores, which cannot score other replies; name a metric")
-    found = calibrations(judged, samples)
-    write_page(out / "calibration.md", _PAGE, page(found), [plain(asdict(one)) for one in found])
-    save(curves(found), out / "calibration")
+    measured = calibrations(judged, samples)
+    write_page(out / "calibration.md", _PAGE, page(measured), [plain(asdict(result)) for result in measured])
+    save(curves(measured), out / "calibration")

@@ -111,31 +111,31 @@ def replies_by_context(corpus: str, mirror: str | None = None, *, contexts: int)
     """The replies to some contexts of a labelled benchmark, each once with its kind; the same contexts every time."""
     rows = open_benchmark(corpus, mirror).dataset
     columns = (rows[name][:] for name in ("context", "response", "kind_of_reply"))
-    found = dict.fromkeys((Exchange(tuple(turns), reply), kind) for turns, reply, kind in zip(*columns, strict=True))
-    replies = [(one, kind) for one, kind in found if not one.is_empty]
-    known = list(dict.fromkeys(one.context for one, _ in replies))
+    labelled = dict.fromkeys((Exchange(tuple(turns), reply), kind) for turns, reply, kind in zip(*columns, strict=True))
+    replies = [(exchange, kind) for exchange, kind in labelled if not exchange.is_empty]
+    known = list(dict.fromkeys(exchange.context for exchange, _ in replies))
     chosen = set(Random(0).sample(known, min(contexts, len(known))))
-    return [(one, kind) for one, kind in replies if one.context in chosen]
+    return [(exchange, kind) for exchange, kind in replies if exchange.context in chosen]
 
 
 def cones(replies: Sequence[tuple[Exchange, str]], features: NDArray[np.float32]) -> dict[str, float]:
     """Conicity of the positive replies to a context, alone and with each kind of wrong ones, averaged over contexts."""
     by_context: dict[tuple[str, ...], list[int]] = {}
-    for row, (one, _) in enumerate(replies):
-        by_context.setdefault(one.context, []).append(row)
-    found = {}
+    for row, (exchange, _) in enumerate(replies):
+        by_context.setdefault(exchange.context, []).append(row)
+    means = {}
     for kind in ("positive", "random", "adversarial"):
         sets = [[row for row in rows if replies[row][1] in ("positive", kind)] for rows in by_context.values()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is not defined is not counted
-            found[kind] = float(np.nanmean([conicity(features[rows]) for rows in sets if len(rows) > 1]))
-    return found
+            means[kind] = float(np.nanmean([conicity(features[rows]) for rows in sets if len(rows) > 1]))
+    return means
 
 
 def cones_before_and_after(corpus: str, mirror: str | None = None, *, contexts: int = 200) -> dict[str, Any]:
     """By the features of the encoder before any training, and by those that DEB's head reads."""
     replies = replies_by_context(corpus, mirror, contexts=contexts)
-    exchanges = [one for one, _ in replies]
+    exchanges = [exchange for exchange, _ in replies]
     deb: Any = load("deb")
     after = deb.encoder.encode(exchanges, progress=True).rows[:, : -len(("valid", "other"))]
     before = FrozenFeatures.shared(None).of(exchanges, progress=True).rows
@@ -145,14 +145,14 @@ def cones_before_and_after(corpus: str, mirror: str | None = None, *, contexts: 
 def spoil(replies: Sequence[Exchange], change: str, *, seed: int = 0) -> list[Exchange | None]:
     """Every reply made worse, None where the change has nothing to work on."""
     pool, attack = Pool(replies), ATTACKS[SPOILT[change]]
-    return [attack.apply(one, pool, seed=seed) for one in replies]
+    return [attack.apply(reply, pool, seed=seed) for reply in replies]
 
 
 def normal_features(metric: Fbd, encoder: str, corpus: str, replies: Sequence[Exchange]) -> Normal:
     """One cell of the table."""
-    found = normality(metric.features.of(replies).rows)
-    spread = (float(found.w.mean()), float(found.w.std()), float((found.p < 0.05).mean()))
-    return Normal(encoder, corpus, len(replies), *spread, *found.pooled)
+    tests = normality(metric.features.of(replies).rows)
+    spread = (float(tests.w.mean()), float(tests.w.std()), float((tests.p < 0.05).mean()))
+    return Normal(encoder, corpus, len(replies), *spread, *tests.pooled)
 
 
 def curves(
@@ -172,8 +172,8 @@ def curves(
             with warnings.catch_warnings():
                 # Small sets inflate the value; all sets here are equally small.
                 warnings.filterwarnings("ignore", message="fewer rows")
-                values = tuple(float(metric.compare(people, metric.features.of(one)).value) for one in sets)
-            spoilt = sum(one is not None for one in worse)
+                values = tuple(float(metric.compare(people, metric.features.of(part)).value) for part in sets)
+            spoilt = sum(reply is not None for reply in worse)
             yield Curve(metric.info.name, name, corpus, change, len(replies), spoilt, values)
 
 
@@ -200,16 +200,16 @@ From none spoilt to all in four steps; *as it should* counts the steps at which 
 """
 
 
-def page(tested: Sequence[Normal], narrow: dict[str, Any], found: Sequence[Curve]) -> Iterable[str]:
+def page(tested: Sequence[Normal], narrow: dict[str, Any], all_curves: Sequence[Curve]) -> Iterable[str]:
     """The lines of the page."""
     yield from _NORMALITY.splitlines()
-    corpora = list(dict.fromkeys(one.corpus for one in tested))
-    cells = {(one.encoder, one.corpus): one for one in tested}
-    encoders = list(dict.fromkeys(one.encoder for one in tested))
+    corpora = list(dict.fromkeys(test.corpus for test in tested))
+    cells = {(test.encoder, test.corpus): test for test in tested}
+    encoders = list(dict.fromkeys(test.encoder for test in tested))
     shown: dict[str, Callable[[Normal], str]] = {
-        "": lambda one: _spread((one.pooled_mean, one.pooled_std)),
-        ": W": lambda one: f"{one.w_mean:.3f} ± {one.w_std:.3f}",
-        ": not normal": lambda one: f"{one.share_p_below_05:.0%}",
+        "": lambda test: _spread((test.pooled_mean, test.pooled_std)),
+        ": W": lambda test: f"{test.w_mean:.3f} ± {test.w_std:.3f}",
+        ": not normal": lambda test: f"{test.share_p_below_05:.0%}",
     }
     rows = [
         [f"{name}, paper", *(_spread(known.get(corpus.partition("@")[0])) for corpus in corpora)]
@@ -231,11 +231,11 @@ def page(tested: Sequence[Normal], narrow: dict[str, Any], found: Sequence[Curve
         header = ["features", *(f"{kind}, paper" for kind in kinds), *(f"{kind}, ours" for kind in kinds)]
         yield from markdown_table(header, rows)
         yield f"\nDEB is `{narrow['checkpoint']}`."
-    if found:
+    if all_curves:
         yield from _CURVES.splitlines()
         yield ""
         header = ["metric", "encoder", "replies", "change", "spoilt", *(f"{share:.0%}" for share in SHARES)]
-        yield from markdown_table([*header, "as it should"], map(_curve_row, found))
+        yield from markdown_table([*header, "as it should"], map(_curve_row, all_curves))
         yield "\n![FBD and PRD of replies that get worse](distances.png)"
 
 
@@ -243,21 +243,22 @@ def _spread(pair: tuple[float, float] | None) -> str:
     return "" if pair is None else f"{pair[0]:.2f} ± {pair[1]:.2f}"
 
 
-def _curve_row(one: Curve) -> list[str]:
-    values = [f"{value:.3f}" for value in one.values]
-    spoilt = f"{one.spoilt} of {one.n}"
-    return [one.metric, one.encoder, one.corpus, one.change, spoilt, *values, f"{one.worse_steps} of {len(SHARES) - 1}"]
+def _curve_row(curve: Curve) -> list[str]:
+    values = [f"{value:.3f}" for value in curve.values]
+    spoilt = f"{curve.spoilt} of {curve.n}"
+    worse = f"{curve.worse_steps} of {len(SHARES) - 1}"
+    return [curve.metric, curve.encoder, curve.corpus, curve.change, spoilt, *values, worse]
 
 
-def picture(found: Sequence[Curve]) -> Figure:
+def picture(all_curves: Sequence[Curve]) -> Figure:
     """A panel per metric, encoder and corpus with a line per change."""
-    panels = list(dict.fromkeys((one.metric, one.encoder, one.corpus) for one in found))
+    panels = list(dict.fromkeys((curve.metric, curve.encoder, curve.corpus) for curve in all_curves))
     figure, axes = new_grid(len(panels), 2.9, 2.6)
     for place, key in zip(axes, panels, strict=True):
-        for one in (one for one in found if (one.metric, one.encoder, one.corpus) == key):
-            colour = COLOURS[list(SPOILT).index(one.change) % len(COLOURS)]
+        for curve in (curve for curve in all_curves if (curve.metric, curve.encoder, curve.corpus) == key):
+            colour = COLOURS[list(SPOILT).index(curve.change) % len(COLOURS)]
             place.plot(
-                [100 * share for share in SHARES], one.values, "o-", color=colour, markersize=3, label=one.change
+                [100 * share for share in SHARES], curve.values, "o-", color=colour, markersize=3, label=curve.change
             )
         place.set_title(f"{key[0]}, {key[1]}\n{key[2]}", fontsize="small")
         place.set_xlabel("% of replies spoilt", fontsize="small")
@@ -296,7 +297,7 @@ def distances(
     """
     encoders: dict[str, str | None] = {"plain": None, **pairs(encoder, flag="--encoder", form="NAME=ENCODER")}
     tested: list[Normal] = []
-    found: list[Curve] = []
+    all_curves: list[Curve] = []
     for name, checkpoint in encoders.items():
         metric = Fbd(checkpoint, resamples=0)
         tested += (
@@ -304,9 +305,9 @@ def distances(
             for corpus in listed(benchmarks)
         )
         for corpus in listed(damaged):
-            found += curves(checkpoint, name, corpus, replies_of_people(metric, corpus, mirror))
+            all_curves += curves(checkpoint, name, corpus, replies_of_people(metric, corpus, mirror))
     narrow = {} if conicity_of is None else cones_before_and_after(conicity_of, mirror)
-    records = [*map(asdict, tested), *([narrow] if narrow else []), *map(asdict, found)]
-    write_page(out / "distances.md", _PAGE, page(tested, narrow, found), records)
-    if found:
-        save(picture(found), out / "distances")
+    records = [*map(asdict, tested), *([narrow] if narrow else []), *map(asdict, all_curves)]
+    write_page(out / "distances.md", _PAGE, page(tested, narrow, all_curves), records)
+    if all_curves:
+        save(picture(all_curves), out / "distances")

@@ -151,8 +151,8 @@ def _short(label: str, *values: float) -> Row:
 
 def _spread() -> str:
     """How near the shipped Gaussian is to the sphere for which the first two rows are one."""
-    found = spread_in(WEIGHTS / "density-minilm")
-    return found.summary if found else ""
+    spread = spread_in(WEIGHTS / "density-minilm")
+    return spread.summary if spread else ""
 
 
 _DIALOGUES = CellQuery("fed_dialogue", "spearman", Settings(("spearman",), levels="own"), level="dialogue")

@@ -33,7 +33,7 @@ Answers = Mapping[tuple[str, CellQuery], CellValue]
 
 def asked(tables: Iterable[Table]) -> list[tuple[Row, CellQuery]]:
     """Every number of ours that the tables have room for, once."""
-    found = [
+    cells = [
         (dataclasses.replace(row, ours=spec), column.question)
         for table in tables
         for row in table.rows
@@ -41,7 +41,7 @@ def asked(tables: Iterable[Table]) -> list[tuple[Row, CellQuery]]:
         for column in table.columns
         if column.question is not None
     ]
-    return list({(row.ours, question): (row, question) for row, question in found}.values())
+    return list({(row.ours, question): (row, question) for row, question in cells}.values())
 
 
 def answers(
@@ -56,7 +56,7 @@ def answers(
     """Look up everything that the tables ask for; with `measure` compute what is not there."""
     if not values.is_dir() and not measure:
         raise ValueError(f"there is no folder {values} with values; make some with `dialeval agreement --values`")
-    found: dict[tuple[str, CellQuery], CellValue] = {}
+    cell_values: dict[tuple[str, CellQuery], CellValue] = {}
     groups: dict[tuple[str, Settings], list[tuple[Row, CellQuery]]] = {}
     for row, question in asked(tables):
         groups.setdefault((question.benchmark, question.settings), []).append((row, question))
@@ -70,8 +70,8 @@ def answers(
         for row, question in wanted:
             source = usable.get(str(row.ours), NOT_MEASURED)
             answer = CellValue(None, source) if isinstance(source, str) else _answer(report, source.name, question)
-            found[str(row.ours), question] = answer
-    return found
+            cell_values[str(row.ours), question] = answer
+    return cell_values
 
 
 def _is_kept(values: Path, benchmark: str, name: str) -> bool:
@@ -92,10 +92,10 @@ def _loaded(spec: str, *, only_cached: bool) -> ValueSource | str:
 
 def _answer(report: Report, name: str, question: CellQuery) -> CellValue:
     for result in report.results:
-        own = (result.metric, result.level, result.statistic)
-        if own == (name, question.level, question.statistic) and question.aspect in ("", result.aspect):
+        key = (result.metric, result.level, result.statistic)
+        if key == (name, question.level, question.statistic) and question.aspect in ("", result.aspect):
             return CellValue(result)
-    reasons = [one.reason for one in report.skipped if one.metric in (name, "*")]
+    reasons = [skip.reason for skip in report.skipped if skip.metric in (name, "*")]
     if reasons and "from an earlier run" not in reasons[0]:
         return CellValue(None, reasons[0])
     if not reasons and question.statistic == "accuracy":

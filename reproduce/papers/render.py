@@ -20,22 +20,22 @@ _SHOWN = re.compile(r"\*\*(-?[\d.]+)\*\*")
 _SIZES = "n of ours"
 
 
-def render(paper: Paper, found: Answers, *, values: str) -> list[str]:
+def render(paper: Paper, measured: Answers, *, values: str) -> list[str]:
     """The lines of the page of one paper, below its title."""
     lines = [_HOW, ""]
     for table in paper.tables:
-        lines += [*_table(table, found, values), ""]
+        lines += [*_table(table, measured, values), ""]
     if paper.elsewhere:
-        lines += ["## Elsewhere, or not done", "", *(f"- {one}" for one in paper.elsewhere)]
+        lines += ["## Elsewhere, or not done", "", *(f"- {item}" for item in paper.elsewhere)]
     return lines
 
 
-def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
+def _table(table: Table, measured: Answers, values: str) -> Iterable[str]:
     notes = _Notes()
     missing: list[tuple[str, CellQuery]] = []
     body = []
     for row in table.rows:
-        cells = [_cell(row, column, found, notes, missing) for column in table.columns]
+        cells = [_cell(row, column, measured, notes, missing) for column in table.columns]
         marks = [notes.mark(row.note)] if row.note else []
         body.append([" ".join([row.label, *marks]), *_with_averages(table.columns, cells)])
     yield f"## {table.title}"
@@ -46,7 +46,7 @@ def _table(table: Table, found: Answers, values: str) -> Iterable[str]:
     if table.remark is not None:
         yield table.remark()
         yield ""
-    sizes = [_size(table, column, found) for column in table.columns]
+    sizes = [_size(table, column, measured) for column in table.columns]
     yield from markdown_table(["metric", *(column.title for column in table.columns)], [*body, [_SIZES, *sizes]])
     if notes.texts:
         yield ""
@@ -79,11 +79,11 @@ def _letter(position: int) -> str:
     return ("" if position < 26 else _letter(position // 26 - 1)) + "abcdefghijklmnopqrstuvwxyz"[position % 26]
 
 
-def _cell(row: Row, column: Column, found: Answers, notes: _Notes, missing: list[tuple[str, CellQuery]]) -> str:
+def _cell(row: Row, column: Column, measured: Answers, notes: _Notes, missing: list[tuple[str, CellQuery]]) -> str:
     printed = row.published.get(column.title)
     parts = [] if printed is None else [f"{printed:g}"]
     if (question := column.question) is not None:
-        answers = {spec: found.get((spec, question), CellValue(None, NOT_MEASURED)) for spec in row.specs}
+        answers = {spec: measured.get((spec, question), CellValue(None, NOT_MEASURED)) for spec in row.specs}
         results = [answer.result for answer in answers.values() if answer.result is not None]
         lacking = {spec: answer.reason for spec, answer in answers.items() if answer.result is None}
         if results and not lacking:
@@ -103,9 +103,9 @@ def _with_averages(columns: Sequence[Column], cells: Sequence[str]) -> list[str]
     shown = {column.title: cell for column, cell in zip(columns, cells, strict=True)}
     whole = []
     for column, cell in zip(columns, cells, strict=True):
-        found = [_SHOWN.search(shown[title]) for title in column.average_of]
-        values = [float(one[1]) for one in found if one is not None]
-        ours = f"**{number(fmean(values))}**" if values and len(values) == len(found) else ""
+        matches = [_SHOWN.search(shown[title]) for title in column.average_of]
+        values = [float(match[1]) for match in matches if match is not None]
+        ours = f"**{number(fmean(values))}**" if values and len(values) == len(matches) else ""
         whole.append("<br>".join(filter(None, (cell, ours))))
     return whole
 
@@ -127,7 +127,7 @@ def _ours(results: Sequence[Result], scale: float) -> str:
     return f"{text} †" if any(result.contaminated for result in results) else text
 
 
-def _size(table: Table, column: Column, found: Answers) -> str:
-    answered = [found.get((str(row.ours), column.question)) for row in table.rows] if column.question else []
-    sizes: Sequence[int] = [one.result.n for one in answered if one is not None and one.result is not None]
+def _size(table: Table, column: Column, measured: Answers) -> str:
+    answered = [measured.get((str(row.ours), column.question)) for row in table.rows] if column.question else []
+    sizes: Sequence[int] = [cell.result.n for cell in answered if cell is not None and cell.result is not None]
     return str(max(sizes)) if sizes else ""

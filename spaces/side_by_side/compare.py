@@ -43,21 +43,19 @@ def compare(context: Sequence[str], replies: Sequence[str], facts: Sequence[str]
     )
 
 
-def shown(found: Comparison, replies: Sequence[str]) -> str:
+def shown(comparison: Comparison, replies: Sequence[str]) -> str:
     """The answer: a sentence, then a card for each reply, best first."""
-    scores = found.scores
+    scores = comparison.scores
     cards = []
-    for at in found.order:
-        aspects = {
-            name.replace("_", " "): (f"{column[at]:.2f}", share(column[at]))
-            for name, column in scores.aspects.items()
-            if isfinite(column[at])
-        }
+    for index in comparison.order:
+        value = scores.values[index]
+        amounts = {name.replace("_", " "): column[index] for name, column in scores.aspects.items()}
+        aspects = {name: (f"{amount:.2f}", share(amount)) for name, amount in amounts.items() if isfinite(amount)}
         cards.append({
-            "name": found.names[at], "text": replies[at], "value": f"{scores.values[at]:.2f}", "aspects": aspects,
-            "width": share(scores.values[at]), "grade": grade(scores.values[at]), "reason": scores.explain(at),
+            "name": comparison.names[index], "text": replies[index], "reason": scores.explain(index),
+            "aspects": aspects, "value": f"{value:.2f}", "width": share(value), "grade": grade(value),
         })  # fmt: skip
-    return html("compare", sentence=found.sentence, cards=cards)
+    return html("compare", sentence=comparison.sentence, cards=cards)
 
 
 def code(
@@ -96,7 +94,7 @@ def texts_of(messages: Sequence[Any]) -> list[str]:
 def as_messages(turns: Sequence[str]) -> list[Any]:
     """Turns as a chat, in which the bot is to speak next."""
     first = len(turns) % 2
-    return [{"role": "user" if at % 2 != first else "assistant", "content": turn} for at, turn in enumerate(turns)]
+    return [{"role": "user" if n % 2 != first else "assistant", "content": turn} for n, turn in enumerate(turns)]
 
 
 def _answer(messages: Any, *typed: str | None) -> tuple[str, str, str]:
@@ -104,10 +102,10 @@ def _answer(messages: Any, *typed: str | None) -> tuple[str, str, str]:
     context, replies = texts_of(messages), [reply or "" for reply in typed[2:]]
     given = [reply.strip() for reply in replies if reply.strip()]
     try:
-        found = compare(context, replies, facts, following)
+        comparison = compare(context, replies, facts, following)
     except Problem as problem:
         return note(problem), "", ""
-    return shown(found, given), *code(context, given, facts, following)
+    return shown(comparison, given), *code(context, given, facts, following)
 
 
 @for_programs
@@ -115,8 +113,9 @@ def api(context: list[str], replies: list[str]) -> dict[str, Any]:
     """Compare replies to a context: the sentence, and of each reply value, interval, aspects and reason."""
     if len(replies) > REPLIES:
         raise Problem("replies", f"There are {len(replies)} replies; at most {REPLIES} are compared.")
-    found = compare(context, replies, (), "")
-    return {"sentence": found.sentence, "order": [found.names[at] for at in found.order], **found.scores.to_dict()}
+    comparison = compare(context, replies, (), "")
+    order = [comparison.names[index] for index in comparison.order]
+    return {"sentence": comparison.sentence, "order": order, **comparison.scores.to_dict()}
 
 
 def _percentiles(messages: Any, reference: str | None, *replies: str) -> str:
@@ -133,22 +132,22 @@ def _percentiles(messages: Any, reference: str | None, *replies: str) -> str:
         return ""
 
     def percentiles() -> list[dict[str, Any]]:
-        found = []
+        rows = []
         for name, metric in others().items():
             if "references" in metric.info.needs and not references[0]:
                 continue
             wanted = references if "references" in metric.info.needs else None
             values = metric.score(texts, contexts, wanted, scale="human_percentile").values
             cells = {letter: (f"{value:.0%}", share(value)) for letter, value in zip(given, values, strict=True)}
-            found.append({"title": metric.info.title, "asks": ASKS.get(name, metric.info.summary), "cells": cells})
-        return found
+            rows.append({"title": metric.info.title, "asks": ASKS.get(name, metric.info.summary), "cells": cells})
+        return rows
 
     return html("metrics", metrics=one_at_a_time("texts", percentiles))
 
 
 def build() -> None:
     """Lay the tab out."""
-    found = compare(CONTEXT, EXAMPLE, (), "")
+    comparison = compare(CONTEXT, EXAMPLE, (), "")
     with gr.Row(equal_height=False):
         with gr.Column(min_width=300):
             chat = gr.Chatbot(
@@ -161,10 +160,10 @@ def build() -> None:
                 clear = gr.Button("Clear", size="sm", elem_id="clear")
             boxes = [
                 gr.Textbox(
-                    EXAMPLE[at] if at < len(EXAMPLE) else "", label=f"Reply {letter}", lines=1, max_lines=6,
-                    elem_id=f"reply-{letter}", visible=at < len(EXAMPLE),
+                    EXAMPLE[index] if index < len(EXAMPLE) else "", label=f"Reply {letter}", lines=1, max_lines=6,
+                    elem_id=f"reply-{letter}", visible=index < len(EXAMPLE),
                 )
-                for at, letter in enumerate(LETTERS)
+                for index, letter in enumerate(LETTERS)
             ]  # fmt: skip
             more = gr.Button("Add a reply", size="sm", elem_id="add-reply")
             with gr.Accordion("More: facts, next turn, references", open=False):
@@ -176,7 +175,7 @@ def build() -> None:
                 )  # fmt: skip
             go = gr.Button("Compare", variant="primary", elem_id="compare")
         with gr.Column(min_width=300):
-            answer = gr.HTML(shown(found, EXAMPLE), elem_id="answer")
+            answer = gr.HTML(shown(comparison, EXAMPLE), elem_id="answer")
             with gr.Accordion("All other metrics", open=False, elem_id="others") as beside:
                 percentiles = gr.HTML("", elem_id="percentiles")
             with gr.Accordion("The same on the command line and in Python", open=False):
@@ -191,7 +190,7 @@ def build() -> None:
     clear.click(lambda: ([], *[""] * (3 + REPLIES)), None, [chat, facts, following, references, *boxes], **hidden)
     visible = gr.State(len(EXAMPLE))
     more.click(
-        lambda count: (min(count + 1, REPLIES), *(gr.update(visible=at <= count) for at in range(REPLIES))),
+        lambda count: (min(count + 1, REPLIES), *(gr.update(visible=index <= count) for index in range(REPLIES))),
         visible, [visible, *boxes], **hidden,
     )  # fmt: skip
     for event in (go.click, *(box.submit for box in boxes)):

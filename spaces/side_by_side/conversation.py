@@ -47,19 +47,20 @@ def judged(text: str, other_side: bool) -> ConversationVerdict:
         raise Problem("transcript", in_page_words(error, {})) from None
 
 
-def shown(found: ConversationVerdict, speakers: tuple[str, ...]) -> str:
+def shown(verdict: ConversationVerdict, speakers: tuple[str, ...]) -> str:
     """The sentence, then the chat: judged turns coloured, weak ones with the reason beside them."""
-    place = {position: at for at, position in enumerate(found.positions)}
+    index_of = {position: index for index, position in enumerate(verdict.positions)}
     bubbles = []
-    for position, text in enumerate(found.dialogue.turns):
+    for position, text in enumerate(verdict.dialogue.turns):
         bubble: dict[str, Any] = {"who": speakers[position], "text": text, "grade": "", "value": "", "reason": ""}
-        if (at := place.get(position)) is not None:
-            value = float(found.turns.values[at])
+        if (index := index_of.get(position)) is not None:
+            value = float(verdict.turns.values[index])
             bubble |= {"grade": grade(value), "value": f"{value:.2f}"}
-            bubble["reason"] = found.turns.explain(at) if grade(value) == "weak" or position == found.weakest else ""
+            if grade(value) == "weak" or position == verdict.weakest:
+                bubble["reason"] = verdict.turns.explain(index)
         bubbles.append(bubble)
-    value = float(found.whole.values[0])
-    return html("conversation", sentence=found.sentence, value=f"{value:.2f}", grade=grade(value), bubbles=bubbles)
+    value = float(verdict.whole.values[0])
+    return html("conversation", sentence=verdict.sentence, value=f"{value:.2f}", grade=grade(value), bubbles=bubbles)
 
 
 def code(text: str, other_side: bool) -> tuple[str, str]:
@@ -86,21 +87,21 @@ def code(text: str, other_side: bool) -> tuple[str, str]:
 
 def _answer(text: str, side: str) -> tuple[str, str, str]:
     try:
-        found = judged(text, SIDES[side])
+        verdict = judged(text, SIDES[side])
     except Problem as problem:
         return note(problem), "", ""
-    return shown(found, read_transcript(text).speakers), *code(text, SIDES[side])
+    return shown(verdict, read_transcript(text).speakers), *code(text, SIDES[side])
 
 
 @for_programs
 def api(transcript: str, other_side: bool = False) -> dict[str, Any]:
     """Judge a conversation: value, aspects and reason, and the same for each judged turn."""
-    found = judged(transcript, other_side)
+    verdict = judged(transcript, other_side)
     return {
-        "sentence": found.sentence,
-        "positions": list(found.positions),
-        "whole": found.whole.to_dict(),
-        "turns": found.turns.to_dict(),
+        "sentence": verdict.sentence,
+        "positions": list(verdict.positions),
+        "whole": verdict.whole.to_dict(),
+        "turns": verdict.turns.to_dict(),
     }
 
 

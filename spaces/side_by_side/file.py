@@ -60,15 +60,15 @@ def preview(paths: Sequence[str]) -> tuple[list[Mapping[str, Any]], dict[str, st
     if not rows:
         raise Problem("upload", f"{Path(paths[0]).name} holds no rows.")
     columns = list(rows[0])
-    found = {field: field for field in FIELDS if field in columns}
-    return rows, found if {"response", "context"} <= found.keys() else guess_columns(columns, rows)
+    chosen = {field: field for field in FIELDS if field in columns}
+    return rows, chosen if {"response", "context"} <= chosen.keys() else guess_columns(columns, rows)
 
 
 def read(paths: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[Exchange]]:
     """The rows by system: of one file by its column, else a file for each."""
     if "response" not in columns or not {"context", "message"} & columns.keys():
         raise Problem("column-response", "Choose which column holds the reply and which the context.")
-    found: dict[str, list[Exchange]] = {}
+    by_system: dict[str, list[Exchange]] = {}
     count = 0
     systems = {path: name.rsplit(".", 1)[0] for path, name in names_of(paths).items()}
     if len(set(systems.values())) < len(paths):
@@ -76,12 +76,12 @@ def read(paths: Sequence[str], columns: Mapping[str, str]) -> dict[str, list[Exc
     for path, name in systems.items():
         try:
             for row in _checked(Source(path, columns=columns, bounds=UNPACKED)):
-                found.setdefault(name if len(paths) > 1 else row.system or "", []).append(row)
+                by_system.setdefault(name if len(paths) > 1 else row.system or "", []).append(row)
                 if (count := count + 1) > ROWS:
                     raise Problem("upload", f"There are more than {ROWS:,} rows; take a sample of them.")
         except (ValueError, OSError) as error:
             raise Problem("upload", in_page_words(error, names_of(paths))) from None
-    return found
+    return by_system
 
 
 def _checked(source: Source) -> Iterator[Exchange]:
@@ -101,14 +101,14 @@ def joined(parts: Sequence[Scores], rows: Sequence[Exchange]) -> Scores:
     first = parts[0]
     return Scores(
         first.metric,
-        np.concatenate([one.values for one in parts]),
-        float(np.nanmean(np.concatenate([one.values for one in parts]))),
+        np.concatenate([part.values for part in parts]),
+        float(np.nanmean(np.concatenate([part.values for part in parts]))),
         first.signature,
         first.higher_is_better,
         ids=tuple(row.id for row in rows),
-        aspects={name: np.concatenate([one.aspects[name] for one in parts]) for name in first.aspects},
-        reasons=tuple(reason for one in parts for reason in one.reasons),
-        interval=np.concatenate([one.interval for one in parts if one.interval is not None]),
+        aspects={name: np.concatenate([part.aspects[name] for part in parts]) for name in first.aspects},
+        reasons=tuple(reason for part in parts for reason in part.reasons),
+        interval=np.concatenate([part.interval for part in parts if part.interval is not None]),
         exchanges=tuple(rows),
     )
 
@@ -127,24 +127,24 @@ def verdict(rows: Mapping[str, list[Exchange]], columns: Mapping[str, Any], base
     for name in rows:
         if name != baseline:
             pairs = together(rows[name], rows[baseline], (name, baseline))
-            both = ({column: own[system] for column, own in columns.items()} for system in (name, baseline))
-            found = gate_values(judge("files"), pairs, *both, n_rows=pairs.n_rows, margin=_MARGIN)
-            sentences.append(f"{name} against {baseline}: {found.sentence}")
+            both = ({column: of_system[system] for column, of_system in columns.items()} for system in (name, baseline))
+            outcome = gate_values(judge("files"), pairs, *both, n_rows=pairs.n_rows, margin=_MARGIN)
+            sentences.append(f"{name} against {baseline}: {outcome.sentence}")
     return sentences
 
 
 def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, files: int) -> str:
     """All that the page says of a file."""
-    ends = np.cumsum([len(own) for own in rows.values()])[:-1]
-    columns = {name: dict(zip(rows, np.split(own, ends), strict=True)) for name, own in columns_of(scores).items()}
+    ends = np.cumsum([len(items) for items in rows.values()])[:-1]
+    columns = {name: dict(zip(rows, np.split(items, ends), strict=True)) for name, items in columns_of(scores).items()}
     values = columns[scores.metric]
     sentence, order, spread, gates = f"{len(scores):,} replies, {scores.aggregate:.2f} on average.", list(rows), {}, []
     if len(rows) > 1:
         try:
-            found = ranking(rows, values, files)
-            sentence = found.sentence("judge").partition(": ")[2]
-            order = [one.system for one in found.standings]
-            spread = {one.system: f"{one.low:.2f} to {one.high:.2f}" for one in found.standings}
+            ranked = ranking(rows, values, files)
+            sentence = ranked.sentence("judge").partition(": ")[2]
+            order = [standing.system for standing in ranked.standings]
+            spread = {standing.system: f"{standing.low:.2f} to {standing.high:.2f}" for standing in ranked.standings}
             gates = verdict(rows, columns, baseline, files) if baseline in rows else []
         except ValueError as error:
             sentence = f"These systems cannot be compared. {in_page_words(error, {})}"
@@ -161,14 +161,14 @@ def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, fi
         }
         for name in order
     ]  # fmt: skip
-    named = [name for name, own in rows.items() for _ in own]
+    named = [name for name, exchanges in rows.items() for _ in exchanges]
     worst = [
         {
-            "value": f"{scores.values[at]:.2f}", "reason": scores.explain(at), "system": named[at],
-            "context": scores.exchanges[at].context[-1] if scores.exchanges[at].context else "",
-            "response": scores.exchanges[at].response,
+            "value": f"{scores.values[row]:.2f}", "reason": scores.explain(row), "system": named[row],
+            "context": scores.exchanges[row].context[-1] if scores.exchanges[row].context else "",
+            "response": scores.exchanges[row].response,
         }
-        for at in scores.weakest(_WORST)
+        for row in scores.weakest(_WORST)
     ]  # fmt: skip
     return html(
         "file", sentence=sentence, gates=gates, systems=systems, worst=worst, warnings=scores.warnings, margin=_MARGIN
@@ -177,9 +177,8 @@ def report(rows: Mapping[str, list[Exchange]], scores: Scores, baseline: str, fi
 
 def _bins(values: Any) -> list[tuple[str, int]]:
     counts = np.histogram(values[np.isfinite(values)], bins=_BINS, range=(0, 1))[0]
-    return [
-        (f"{at / _BINS:.1f}: {count}", round(100 * count / max(1, counts.max()))) for at, count in enumerate(counts)
-    ]
+    most = max(1, counts.max())
+    return [(f"{number / _BINS:.1f}: {count}", round(100 * count / most)) for number, count in enumerate(counts)]
 
 
 @cache
@@ -254,7 +253,7 @@ def _answer(paths: list[str] | None, baseline: str, *chosen: str) -> Iterator[tu
     except Problem as problem:
         yield note(problem), "", *_HIDDEN
         return
-    rows, begun = [row for own in by_system.values() for row in own], time.monotonic()
+    rows, begun = [row for exchanges in by_system.values() for row in exchanges], time.monotonic()
     parts: list[Scores] = []
     for part in score(rows):
         parts.append(part)
@@ -279,10 +278,10 @@ def api(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Judge rows with context and response, at most a hundred; values, intervals, aspects and reasons."""
     if not 0 < len(rows) <= SENT:
         raise Problem("rows", f"Pass a list of between 1 and {SENT} rows.")
-    found = list(islice(_checked(Source(rows, bounds=UNPACKED)), SENT + 1))
-    if len(found) > SENT:  # a row may hold a conversation
+    exchanges = list(islice(_checked(Source(rows, bounds=UNPACKED)), SENT + 1))
+    if len(exchanges) > SENT:  # a row may hold a conversation
         raise Problem("rows", f"These rows hold more than {SENT} replies; send fewer at once.")
-    return one_at_a_time("texts", lambda: judge("texts").score_exchanges(found)).to_dict()
+    return one_at_a_time("texts", lambda: judge("texts").score_exchanges(exchanges)).to_dict()
 
 
 def build() -> None:

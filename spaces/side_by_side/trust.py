@@ -30,24 +30,23 @@ def benchmarks() -> list[dict[str, Any]]:
     if place is None:
         return []
     published = json.loads((place / "published.json").read_text("utf-8"))["spearman"]
-    found: dict[str, dict[str, Any]] = {}
+    by_benchmark: dict[str, dict[str, Any]] = {}
     for row in read_json_lines(place / "agreement.jsonl"):
         if row["level"] == "system" or row["statistic"] != "spearman" or row["protocol"] != "standard":
             continue
         if row["metric"] not in BESIDE or row["contaminated"] or row["value"] is None:
             continue
-        one = found.setdefault(row["benchmark"], {"name": row["benchmark"], "rows": row["n"], "bars": {}})
-        one["bars"].setdefault(row["metric"], _bar(BESIDE[row["metric"]], row["value"], row["low"], row["high"]))
+        entry = by_benchmark.setdefault(row["benchmark"], {"name": row["benchmark"], "rows": row["n"], "bars": {}})
+        entry["bars"].setdefault(row["metric"], _bar(BESIDE[row["metric"]], row["value"], row["low"], row["high"]))
         if row["ceiling"] is not None:
-            one["bars"].setdefault("person", _bar("one person", row["ceiling"]))
+            entry["bars"].setdefault("person", _bar("one person", row["ceiling"]))
         if ends := published.get(row["benchmark"]):
             middle = sum(ends) / 2
-            one["bars"].setdefault("llm", _bar("a language model (published)", middle, *ends))
-    for one in found.values():
-        one["bars"] = [
-            one["bars"][key] for key in ("judge", "llm", "person", "bertscore", "bleu2") if key in one["bars"]
-        ]
-    return list(found.values())
+            entry["bars"].setdefault("llm", _bar("a language model (published)", middle, *ends))
+    for entry in by_benchmark.values():
+        bars = entry["bars"]
+        entry["bars"] = [bars[key] for key in ("judge", "llm", "person", "bertscore", "bleu2") if key in bars]
+    return list(by_benchmark.values())
 
 
 def _bar(name: str, value: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:

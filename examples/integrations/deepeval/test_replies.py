@@ -74,6 +74,6 @@ def test_a_reply_that_does_not_fit_fails() -> None:
 
 def test_a_conversation() -> None:
     """User and assistant in turn; the assistant is judged."""
-    said = ["Hi, do you have a pet?", "Yes, I have a small dog.", "Nice! What is its name?", "His name is Bruno."]
-    turns = [Turn(role=("user", "assistant")[at % 2], content=text) for at, text in enumerate(said)]
+    texts = ["Hi, do you have a pet?", "Yes, I have a small dog.", "Nice! What is its name?", "His name is Bruno."]
+    turns = [Turn(role=("user", "assistant")[index % 2], content=text) for index, text in enumerate(texts)]
     assert_test(ConversationalTestCase(turns=turns), [ConversationJudge(0.4)])

@@ -34,8 +34,10 @@ def dialogue_judge() -> Scorer:
     """The judge's value, with its reason as explanation and its aspects as metadata; facts stand in the metadata."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        said = [one for one in state.messages if isinstance(one, ChatMessageUser | ChatMessageAssistant) and one.text]
-        *context, reply = [one.text for one in said]
+        messages = [
+            message for message in state.messages if isinstance(message, ChatMessageUser | ChatMessageAssistant)
+        ]
+        *context, reply = [message.text for message in messages if message.text]
         facts: list[str] = state.metadata.get("facts", [])
         # Scoring is computing, not waiting: in a thread, other samples go on.
         scores = await anyio.to_thread.run_sync(lambda: JUDGE.score([reply], [context], facts=[facts]))
@@ -56,14 +58,14 @@ def small_talk() -> Task:
 def main() -> None:
     """Evaluate replies that are there already, as a model of Inspect's own that says what it is told."""
     replies = [ModelOutput.from_content("mockllm/model", reply) for reply in SAMPLES.values()]
-    for one in replies:
-        one.usage = ModelUsage()  # else Inspect would fetch a tokenizer to count tokens with
+    for reply in replies:
+        reply.usage = ModelUsage()  # else Inspect would fetch a tokenizer to count tokens with
     model = get_model("mockllm/model", custom_outputs=replies)
     with tempfile.TemporaryDirectory() as folder:
         (log,) = eval(small_talk(), model=model, display="none", log_dir=folder, max_samples=1)
         for sample in log.samples or []:
-            found = (sample.scores or {})["dialogue_judge"]
-            print("good" if found.as_float() > 0.5 else "bad ", "reply:", found.answer)
+            score = (sample.scores or {})["dialogue_judge"]
+            print("good" if score.as_float() > 0.5 else "bad ", "reply:", score.answer)
 
 
 if __name__ == "__main__":

@@ -54,12 +54,12 @@ def conversation_judge(session: list[Trace]) -> Feedback:
 
 def talk(session: str, answers: list[str]) -> None:
     """A conversation as an app would trace it: one trace for each turn of the bot."""
-    said = iter(answers)
+    replies = iter(answers)
 
     @mlflow.trace  # type: ignore[untyped-decorator]
     def bot(text: str) -> str:
         mlflow.update_current_trace(metadata={"mlflow.trace.session": session})
-        return next(said)
+        return next(replies)
 
     for question in ASKED:
         bot(question)
@@ -78,12 +78,12 @@ def main() -> None:
             talk(session, answers)
         mlflow.flush_trace_async_logging()
         traces = mlflow.search_traces(return_type="list")
-        found = mlflow.genai.evaluate(data=traces, scorers=[conversation_judge]).result_df
+        table = mlflow.genai.evaluate(data=traces, scorers=[conversation_judge]).result_df
         values = {}
-        for row in found.to_dict("records"):
+        for row in table.to_dict("records"):
             if row.get("conversation/value") == row.get("conversation/value"):  # it stands beside one trace of each
                 values[row["trace_metadata"]["mlflow.trace.session"]] = row["conversation/value"]
-        for session, value in sorted(values.items(), key=lambda one: -one[1]):
+        for session, value in sorted(values.items(), key=lambda item: -item[1]):
             print("good" if value > 0.5 else "bad ", "conversation:", session)
 
 

@@ -21,5 +21,5 @@ def classifier() -> Any:
 
 def call_classification_api(prompt: str, options: dict[str, Any]) -> dict[str, Any]:
     """A share for the one label: below a half the reply fits less well than most that people rated."""
-    [told] = classifier()([json.loads(prompt)], truncation="longest_first")
-    return {"classification": {told["label"]: told["score"]}}
+    [result] = classifier()([json.loads(prompt)], truncation="longest_first")
+    return {"classification": {result["label"]: result["score"]}}

@@ -9,8 +9,8 @@ import dialeval
 
 def test_values_by_hand() -> None:
     metric = dialeval.load("questions")
-    found = metric.score(responses=["Fine. And you?", "Fine.", "Why? Really?"], contexts=[["How are you?"]] * 3)
-    assert list(found) == [0.5, 0.0, 1.0]
+    scores = metric.score(responses=["Fine. And you?", "Fine.", "Why? Really?"], contexts=[["How are you?"]] * 3)
+    assert list(scores) == [0.5, 0.0, 1.0]
     assert dialeval.load("questions", last_only=True).score(responses=["Why? No."], contexts=[["Hi!"]])[0] == 0.0
 
 

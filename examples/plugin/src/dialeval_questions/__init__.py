@@ -39,7 +39,7 @@ class Questions(Metric):
         return Signature({**parts, "dialeval-questions": version("dialeval-questions")})
 
     def _share(self, response: str) -> float:
-        sentences = [one for one in _SENTENCE.findall(response) if one.strip()]
+        sentences = [sentence for sentence in _SENTENCE.findall(response) if sentence.strip()]
         if self.last_only:
             sentences = sentences[-1:]
-        return float(np.mean([one.endswith("?") for one in sentences])) if sentences else float("nan")
+        return float(np.mean([sentence.endswith("?") for sentence in sentences])) if sentences else float("nan")

@@ -43,8 +43,8 @@ class Bilinear(nn.Module):
 
     def forward(self, context: Tensor, reply: Tensor, reference: Tensor) -> Tensor:
         """`[rows]`: ratings."""
-        c, said, r = ((one - self.centre) @ self.axes for one in (context, reply, reference))
-        likeness = ((c @ self.of_context + r @ self.of_reference) * said).sum(dim=-1)
+        c, r_hat, r = ((vectors - self.centre) @ self.axes for vectors in (context, reply, reference))
+        likeness = ((c @ self.of_context + r @ self.of_reference) * r_hat).sum(dim=-1)
         return (likeness - self.offset) / self.scale
 
 
@@ -77,8 +77,8 @@ class Adem(VectorMetric):
     def features(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Features, NDArray[np.bool_]]:
         """Means; of several references the mean of their means."""
         contexts, replies, cut = self.both(exchanges, progress=progress)
-        known, _ = self.encode([(text,) for one in exchanges for text in one.references], progress=progress)
-        sizes = torch.tensor([len(one.references) for one in exchanges])
+        known, _ = self.encode([(text,) for exchange in exchanges for text in exchange.references], progress=progress)
+        sizes = torch.tensor([len(exchange.references) for exchange in exchanges])
         owners = torch.repeat_interleave(torch.arange(len(exchanges)), sizes)
         references = torch.zeros_like(replies).index_add_(0, owners, known) / sizes[:, None]
         return tuple(pick(rows, "mean") for rows in (contexts, replies, references)), cut

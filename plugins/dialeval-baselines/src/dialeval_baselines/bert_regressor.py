@@ -35,8 +35,8 @@ class BertRegressor(PairMetric):
 
     def outputs(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Vector, NDArray[np.bool_]]:
         """Every reference by itself, then the mean of the logits."""
-        beside = [replace(one, references=(text,)) for one in exchanges for text in one.references]
-        said, cut = super().outputs(beside, progress=progress)
-        sizes = np.array([len(one.references) for one in exchanges])
+        beside = [replace(exchange, references=(text,)) for exchange in exchanges for text in exchange.references]
+        outputs, cut = super().outputs(beside, progress=progress)
+        sizes = np.array([len(exchange.references) for exchange in exchanges])
         starts = np.cumsum(sizes) - sizes
-        return np.add.reduceat(said, starts) / sizes, np.logical_or.reduceat(cut, starts)
+        return np.add.reduceat(outputs, starts) / sizes, np.logical_or.reduceat(cut, starts)

@@ -52,5 +52,5 @@ class BertRuber(TwoParts, VectorMetric):
 
     def likeness(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Vector:
         """Cosine of maximum and minimum vectors of contextual tokens."""
-        replies, _ = self.encode([(one.response,) for one in exchanges], progress=progress)
+        replies, _ = self.encode([(exchange.response,) for exchange in exchanges], progress=progress)
         return self.best_of_references(exchanges, replies, progress=progress)

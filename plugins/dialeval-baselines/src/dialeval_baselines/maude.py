@@ -37,8 +37,8 @@ class Transition(nn.Module):
         """`[rows]`: logits, from `[rows, turns, width]`, how many of the turns there are, and `[rows, width]`."""
         packed = pack_padded_sequence(self.reduce(turns), count.cpu(), batch_first=True, enforce_sorted=False)
         _, (last, _) = self.turns(packed)
-        before, said = torch.cat([last[0], last[1]], dim=-1), self.reduce(reply)
-        known = torch.cat([before, said, before * said, before - said], dim=-1)
+        before, reduced = torch.cat([last[0], last[1]], dim=-1), self.reduce(reply)
+        known = torch.cat([before, reduced, before * reduced, before - reduced], dim=-1)
         return self.perceptron(known)  # type: ignore[no-any-return]
 
 
@@ -70,15 +70,15 @@ class Maude(VectorMetric):
     def features(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Features, NDArray[np.bool_]]:
         """Vectors of the last turns, their number, and the reply's."""
         # A reply without context follows one empty turn.
-        contexts = [one.context[-_TURNS:] or ("",) for one in exchanges]
-        texts = [*((turn,) for turns in contexts for turn in turns), *((one.response,) for one in exchanges)]
+        contexts = [exchange.context[-_TURNS:] or ("",) for exchange in exchanges]
+        texts = [*((turn,) for turns in contexts for turn in turns), *((exchange.response,) for exchange in exchanges)]
         rows, cut = self.encode(texts, progress=progress)
         vectors, count = pick(rows, "mean"), [len(turns) for turns in contexts]
         ends = np.cumsum(count)
         laid = torch.zeros(len(exchanges), _TURNS, vectors.shape[1])
-        was_cut = np.array([len(one.context) > _TURNS for one in exchanges])
+        was_cut = np.array([len(exchange.context) > _TURNS for exchange in exchanges])
         for row, (end, size) in enumerate(zip(ends, count, strict=True)):
             laid[row, :size] = vectors[end - size : end]
             was_cut[row] |= cut[end - size : end].any()
-        said = int(ends[-1])
-        return (laid, torch.tensor(count), vectors[said:]), was_cut | cut[said:]
+        n_turns = int(ends[-1])
+        return (laid, torch.tensor(count), vectors[n_turns:]), was_cut | cut[n_turns:]

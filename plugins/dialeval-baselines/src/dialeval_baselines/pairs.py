@@ -73,7 +73,7 @@ class PairMetric(TrainedHead):
 
     def features(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Features, NDArray[np.bool_]]:
         """Those of the first token."""
-        encoded = self.encoder.encode([self.view(one) for one in exchanges], progress=progress)
+        encoded = self.encoder.encode([self.view(exchange) for exchange in exchanges], progress=progress)
         return (torch.from_numpy(encoded.rows),), encoded.cut
 
     @property

@@ -58,8 +58,8 @@ class TwoParts(TrainedHead):
         if self.part == "unreferenced":
             return super().judge(exchanges, progress=progress)
         referenced = np.clip(self.likeness(exchanges, progress=progress), 0.0, 1.0)
-        said, cut = self.outputs(exchanges, progress=progress)
-        both = {"referenced": referenced, "unreferenced": self.values_of(said)}
+        outputs, cut = self.outputs(exchanges, progress=progress)
+        both = {"referenced": referenced, "unreferenced": self.values_of(outputs)}
         return Judged(blend(both["unreferenced"], referenced, self.part), n_truncated=int(cut.sum()), details=both)
 
     def variant(self) -> Mapping[str, str]:
@@ -97,8 +97,8 @@ class GatedRelevance(nn.Module):
 
     def forward(self, context: Tensor, context_length: Tensor, reply: Tensor, reply_length: Tensor) -> Tensor:
         """`[rows]`: logits, from ids of words and how many of them there are."""
-        said: Tensor = self.relevance(self.read(context, context_length), self.read(reply, reply_length))
-        return said
+        logits: Tensor = self.relevance(self.read(context, context_length), self.read(reply, reply_length))
+        return logits
 
     def read(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """`[rows, 2 · size]`: the last state of either direction, of the last layer."""
@@ -150,12 +150,12 @@ class Ruber(TwoParts, VectorMetric):
     def features(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> tuple[Features, NDArray[np.bool_]]:
         """Ids of words and their number, of contexts and replies."""
         contexts, cut = self._words(exchanges, last=True)
-        replies, cut_reply = self._words([Exchange((one.response,), "") for one in exchanges], last=False)
+        replies, cut_reply = self._words([Exchange((exchange.response,), "") for exchange in exchanges], last=False)
         return (*contexts, *replies), cut | cut_reply
 
     def likeness(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Vector:
         """Cosine of maximum and minimum word vectors."""
-        replies, _ = self.encode([(one.response,) for one in exchanges], progress=progress)
+        replies, _ = self.encode([(exchange.response,) for exchange in exchanges], progress=progress)
         return self.best_of_references(exchanges, replies, progress=progress)
 
     def _words(self, exchanges: Sequence[Exchange], *, last: bool) -> tuple[tuple[Tensor, Tensor], NDArray[np.bool_]]:

@@ -74,9 +74,9 @@ class UslH(PairMetric):
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """Three values of a reply, then one."""
-        alone = [without_context(one) for one in exchanges]
-        said, cut = self.outputs(exchanges, progress=progress)
-        sensible = self.values_of(said)
+        alone = [without_context(exchange) for exchange in exchanges]
+        outputs, cut = self.outputs(exchanges, progress=progress)
+        sensible = self.values_of(outputs)
         read_alone, _ = self.features(alone, progress=progress)
         understandable = self.values_of(self.outputs_of(read_alone, self.network.valid))
         low, high = self.network.get_buffer("likelihood").double().cpu().numpy()

@@ -73,7 +73,7 @@ class VectorMetric(TrainedHead):
         self, exchanges: Sequence[Exchange], *, progress: bool = False
     ) -> tuple[Tensor, Tensor, NDArray[np.bool_]]:
         """Rows of contexts and of replies, and where either was cut."""
-        texts = [*(one.context for one in exchanges), *((one.response,) for one in exchanges)]
+        texts = [*(exchange.context for exchange in exchanges), *((exchange.response,) for exchange in exchanges)]
         rows, cut = self.encode(texts, progress=progress)
         middle = len(exchanges)
         return rows[:middle], rows[middle:], cut[:middle] | cut[middle:]
@@ -82,10 +82,10 @@ class VectorMetric(TrainedHead):
         self, exchanges: Sequence[Exchange], replies: Tensor, *, progress: bool = False
     ) -> NDArray[np.float64]:
         """Cosine of maximum and minimum vectors, the highest over the references of a row."""
-        owners = np.repeat(np.arange(len(exchanges)), [len(one.references) for one in exchanges])
-        known, _ = self.encode([(text,) for one in exchanges for text in one.references], progress=progress)
-        said = pick(replies, "max", "min")[torch.from_numpy(owners)]
-        cosines = torch.cosine_similarity(said, pick(known, "max", "min"), dim=-1).double().numpy()
+        owners = np.repeat(np.arange(len(exchanges)), [len(exchange.references) for exchange in exchanges])
+        known, _ = self.encode([(text,) for exchange in exchanges for text in exchange.references], progress=progress)
+        vectors = pick(replies, "max", "min")[torch.from_numpy(owners)]
+        cosines = torch.cosine_similarity(vectors, pick(known, "max", "min"), dim=-1).double().numpy()
         best = np.full(len(exchanges), -np.inf)
         np.maximum.at(best, owners, cosines)
         return best
