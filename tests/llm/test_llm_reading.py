@@ -40,6 +40,9 @@ def test_aspects_in_json_and_in_prose(text):
         f'{{"grammar": 4, "relevance": {"9" * 400}}}',
         '{"grammar": 4, "relevance": 2} or {"grammar": 4, "relevance": 5}',
         "grammar: 4, relevance: 2, relevance: 3",
+        "grammar: 4, relevance: 2-3",
+        "grammar: 4, relevance: 2,5",
+        "grammar: 4, relevance: 2½",
         "I cannot judge that.",
         "",
     ],
@@ -63,13 +66,21 @@ def test_what_is_no_answer_about_aspects(text):
         ("The reply has 2 clauses. Score: 4", 4),
         ("Well, it is a 3.5 to me", 3.5),
         ("3 ... yes, 3", 3),
+        ("Score: <4>", 4),
+        ("Score: 4 - the reply fits", 4),
+        ("Score: 4, for 2 reasons: 4/5", 4),
     ],
 )
 def test_a_number_in_prose(text, value):
     assert read_number(text, 1, 5)[0] == value
 
 
-@pytest.mark.parametrize("text", ["", "great", "7", "8/10", "between 3 and 4", "0", "100%"])
+#: Two numbers, the bound of one, or the beginning of one.
+PARTS = ["3–4", "3 - 4", "3 to 4", "3 or 4", "> 4", "≤4", "3,5", "3½", "4+", "4%", "3e0", "2²", "4-5/5", "<4", "4.5.1"]
+PARTS = [f"{before}{part}" for part in PARTS for before in ("", "Score: ", "**Rating**: ")]
+
+
+@pytest.mark.parametrize("text", ["", "great", "7", "8/10", "between 3 and 4", "0", "100%", *PARTS])
 def test_what_is_no_number(text):
     with pytest.raises(NoAnswer):
         read_number(text, 1, 5)

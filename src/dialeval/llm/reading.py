@@ -14,6 +14,11 @@ _NUMBER = r"[-+]?\d+(?:\.\d+)?"
 _NAMED = re.compile(rf"(?:score|rating|answer|grade)\W{{0,12}}?(?:is|of|would be)?\W{{0,6}}?({_NUMBER})", re.IGNORECASE)
 _SHARE = re.compile(rf"(?<!\d)({_NUMBER})\s*(?:/|out of)\s*({_NUMBER})", re.IGNORECASE)
 _ANY = re.compile(rf"(?<![\w.])({_NUMBER})(?![\w%]|\.\d)")
+#: What makes a number one end of a range, a bound, or a part of another number: `3 to 4`, `> 4`, `3,5`, `3½`.
+_BEFORE = re.compile(r"(?:[<>≤≥]|\d[ \t]{0,3}(?:[-–—~]|to|or))[ \t]{0,3}\Z", re.IGNORECASE)
+_AFTER = re.compile(
+    r"[ \t]{0,3}(?:(?:[-–—~]|to|or)[ \t]{0,3}\d|%|[¼-¾⅐-⅞])|[.,]\d|[+²³¹⁰-₉]|(?:e[-+]?|x)\d", re.IGNORECASE
+)
 _CHOICE = re.compile(r"\A\W*(?:(?:reply|answer|response|option)\W+)?(A|B|tie|draw|neither|both)\b\W*", re.IGNORECASE)
 _VERDICT = re.compile(
     r"(?:answer|choice|verdict|winner|better(?: reply)?)\W{1,6}(?:is\W+)?(?:reply\W+)?(A|B|tie)\b"
@@ -78,10 +83,20 @@ def read_number(text: str, low: float, high: float) -> tuple[float, int]:
         values = {float(match[1]) for match in candidates}
         if len(values) > 1:
             raise NoAnswer(f"the answer gives several numbers ({', '.join(f'{value:g}' for value in sorted(values))})")
+        if not all(_is_alone(text, match) for match in candidates):
+            raise NoAnswer("the answer gives a range, a bound or a part of a number, not a number")
         if candidates:
             start = len(whole) - len(text) + candidates[0].start(1)
             return _scored(values.pop(), low, high, "the score"), start
     raise NoAnswer("the answer holds no number" if text.strip() else "the answer is empty")
+
+
+def _is_alone(text: str, match: re.Match[str]) -> bool:
+    """Whether a number that was found is the whole of what was said; one in pointed brackets is."""
+    start, end = match.span(1)
+    if text[start - 1 : start] == "<" and text[end : end + 1] == ">":
+        return True
+    return not _BEFORE.search(text[max(0, start - 12) : start]) and not _AFTER.match(text, end)
 
 
 def read_choice(text: str) -> float:
@@ -184,4 +199,5 @@ def aspect_pattern(aspect: str) -> re.Pattern[str]:
 
 
 def _lines_of(text: str, aspect: str) -> set[float]:
-    return {float(match) for match in aspect_pattern(aspect).findall(text)}
+    found = aspect_pattern(aspect).finditer(text)
+    return {math.nan if _AFTER.match(text, match.end(1)) else float(match[1]) for match in found}
