@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rouge_score.rouge_scorer import RougeScorer
 
 import dialeval
 from dialeval.baselines.overlap import (
@@ -52,6 +54,21 @@ def test_bleu_is_sacrebleu_s(candidate: str, references: list[str]) -> None:
     theirs = BLEU(smooth_method="exp", tokenize="none", effective_order=False, force=True)
     expected = theirs.sentence_score(candidate, references).score / 100
     assert value_of(Bleu4(), candidate, references) == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(words, words | st.just("!"))
+def test_rouge_l_is_the_library_s(candidate: str, reference: str) -> None:
+    theirs = RougeScorer(["rougeL"]).score(reference, candidate)["rougeL"]
+    assert RougeL().precision_and_recall(reference, candidate) == (theirs.precision, theirs.recall)
+
+
+def test_rouge_l_of_long_texts_takes_no_table() -> None:
+    tracemalloc.start()
+    value_of(RougeL(), "www." * 10_000, ["word " * 3_000])
+    held = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert held < 2**24
 
 
 def test_references_alone_and_together() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -28,6 +31,26 @@ def _ask(raw: Raw, timeout: float) -> str:
 def test_a_server_that_drips_is_left(status: int) -> None:
     """Each byte comes within the time of a read; the whole answer would take hours."""
     assert "in time" in _ask(Raw(status, b" " * 100_000, pause=0.1), 1.0)
+
+
+@pytest.mark.parametrize("beginning", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX-A: "])
+@pytest.mark.parametrize("piece", [b"H", b"X: y\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"])
+def test_a_server_that_drips_what_comes_before_an_answer_is_left(beginning: bytes, piece: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            with server.accept()[0] as connection, suppress(OSError):
+                connection.sendall(beginning)
+                while True:
+                    connection.sendall(piece)
+                    time.sleep(0.1)
+
+        threading.Thread(target=drip, daemon=True).start()
+        client = Client("any", f"http://127.0.0.1:{server.getsockname()[1]}/v1", "NO_KEY_IS_SET", 1.0, 0)
+        begun = time.monotonic()
+        with pytest.raises(QuestionFailed):
+            client.ask(QUESTION, {})
+        assert time.monotonic() - begun < 10
 
 
 def _tries(behave: Behaviour, timeout: float) -> int:

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -132,6 +133,24 @@ def test_a_row_without_end_is_read_no_further_than_its_bound(
     peak, rows = _peak(tmp_path, name, ENDLESS[name], 20_000)
     assert peak < 2**20
     assert rows == 0
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv", "talk.txt"])
+@pytest.mark.parametrize("blank", ["\n", " " * 1000 + "\n"])
+def test_blank_lines_are_read_no_further_than_a_line(name: str, blank: str, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("dialeval.readers.text.MAX_LINE_BYTES", 2**15)
+    path = _packed(tmp_path / f"{name}.gz", blank, 2**18 // len(blank))
+    assert name in refused(ValueError, "blank lines", lambda: list(Source(path).exchanges()))
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_a_row_of_a_table_has_the_bound_of_a_conversation(many: int, tmp_path: Path) -> None:
+    texts = ["Fine."] * (many - 1) + ["x" * 2**19]
+    pq.write_table(pa.table({"context": ["How are you?"] * many, "response": texts}), tmp_path / "rows.parquet")
+    source = Source(tmp_path / "rows.parquet", bounds=SMALL)
+    assert "rows.parquet" in refused(ValueError, "more than 0 MB", lambda: list(source.exchanges()))
+    held = [{"context": ["How are you?"], "response": text} for text in texts]
+    refused(ValueError, "more than 0 MB", lambda: list(Source(held, bounds=SMALL).exchanges()))
 
 
 def test_blank_lines_take_no_memory(tmp_path: Path) -> None:

@@ -122,6 +122,9 @@ class Client:
         self._clock = _Clock(timeout)
         hooks: dict[str, Any] = {"request": [self._clock.begin], "response": [self._clock.read, _no_use_in_waiting]}
         http = openai.DefaultHttpxClient(event_hooks=hooks, timeout=timeout, follow_redirects=False)
+        for transport in filter(None, (http._transport, *http._mounts.values())):  # those of proxies, too
+            pool: Any = transport._pool  # type: ignore[attr-defined]  # the client offers no other way to its reads
+            pool._network_backend = _Timed(pool._network_backend, self._clock)
         self._openai = openai.OpenAI(
             api_key=key or "none", base_url=address, timeout=timeout, max_retries=retries, http_client=http
         )
@@ -259,14 +262,43 @@ class _Clock(threading.local):
             size += len(piece)
             if size > MAX_ANSWER_BYTES:
                 raise _TooMuch(f"the server's answer is longer than {MAX_ANSWER_BYTES // 2**20} MB")
-            if self.begun is not None and time.monotonic() > self.begun + self.left:
-                raise _TooMuch(_LATE)
         self._stop()
         response._content = b"".join(pieces)  # as `Response.read` keeps it, so that everybody finds it read
+
+    def remaining(self) -> float:
+        """Seconds that are left of the try; one without any ends here."""
+        seconds = math.inf if self.begun is None else self.begun + self.left - time.monotonic()
+        if seconds <= 0:
+            raise _TooMuch(_LATE)
+        return seconds
 
     def _stop(self) -> None:
         self.left -= 0.0 if self.begun is None else time.monotonic() - self.begun
         self.begun = None
+
+
+class _Timed:
+    """The client's network, or a connection of it: no read goes past the time, be it of a status line or a header."""
+
+    def __init__(self, inner: Any, clock: _Clock) -> None:
+        self._inner, self._clock = inner, clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def connect_tcp(self, *where: Any, **options: Any) -> Any:
+        """A connection."""
+        return _Timed(self._inner.connect_tcp(*where, **options), self._clock)
+
+    def start_tls(self, *how: Any, **options: Any) -> Any:
+        """The same connection, from now on with TLS."""
+        return _Timed(self._inner.start_tls(*how, **options), self._clock)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """What has come."""
+        left = self._clock.remaining()
+        data: bytes = self._inner.read(max_bytes, timeout=left if timeout is None else min(timeout, left))
+        return data
 
 
 def _no_use_in_waiting(response: Any) -> None:

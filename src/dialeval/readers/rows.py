@@ -315,7 +315,7 @@ class Bounds:
     #: Bytes or characters after unpacking, of all rows together.
     data: int = 64 * 2**30
     rows: int = 10**9
-    #: Bytes of what cannot be read row by row: a JSON array, one conversation of a text.
+    #: Bytes or characters of a row, and of what cannot be read row by row: a JSON array, one conversation of a text.
     whole: int = 64 * 2**20
     #: Bytes of the parts of an Excel file.
     workbook: int = 2**30
@@ -326,6 +326,11 @@ class Bounds:
             raise ValueError(f"{name} unpacks to more than {megabytes(self.data)}; split it, or take fewer rows")
         if rows > self.rows:
             raise ValueError(f"{name} has more than {self.rows:,} rows; split it, or take fewer rows")
+
+    @property
+    def too_long(self) -> str:
+        """What is said of a row."""
+        return f"has more than {megabytes(self.whole)}; is it one conversation?"
 
 
 #: What everything but a page for the public reads.
@@ -341,9 +346,9 @@ def bounded(rows: Iterator[RawRow], name: str, bounds: Bounds) -> Iterator[RawRo
     """The rows, as long as they are not too many and their texts not too long together."""
     data = 0
     for count, row in enumerate(rows, start=1):
-        data += _size(row.values or row.raw)
+        data += (size := _size(row.values or row.raw))
         bounds.check(name, data=data, rows=count)
-        yield row
+        yield row if size <= bounds.whole else RawRow(row.number, row.where, problem=f"the row {bounds.too_long}")
 
 
 def _size(value: object) -> int:

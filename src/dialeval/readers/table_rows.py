@@ -58,8 +58,10 @@ def parquet_rows(path: Path, name: str, choose: Choice, bounds: Bounds = USUAL) 
 
 def _check_parquet(metadata: Any, packed: int, name: str, bounds: Bounds) -> None:
     """Refuse before anything is read what the file itself says is too much."""
-    groups = range(metadata.num_row_groups)
-    bounds.check(name, rows=metadata.num_rows, data=sum(metadata.row_group(group).total_byte_size for group in groups))
+    groups = list(map(metadata.row_group, range(metadata.num_row_groups)))
+    bounds.check(name, rows=metadata.num_rows, data=sum(group.total_byte_size for group in groups))
+    if any(group.total_byte_size > bounds.whole * max(1, group.num_rows) for group in groups):
+        raise ValueError(f"{name}: a row {bounds.too_long}")
     if metadata.num_rows > max(packed, _MANY):
         raise ValueError(
             f"{name} has {metadata.num_rows:,} rows in {packed:,} bytes, nearly all the same; keep each once"

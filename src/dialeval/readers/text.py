@@ -59,7 +59,7 @@ def read_lines(stream: BinaryIO, name: str, bounds: Bounds = USUAL) -> Iterator[
     Of an over-long line only the beginning is kept; the rest is passed over in pieces.
     """
     buffered = stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, stream))
-    number = data_read = 0
+    number = data_read = blank = 0
     plain: Any = None
     try:
         plain = _unpacked(buffered, name)
@@ -67,6 +67,9 @@ def read_lines(stream: BinaryIO, name: str, bounds: Bounds = USUAL) -> Iterator[
             number += 1
             data_read += len(data)
             bounds.check(name, data=data_read, rows=0)
+            blank = blank + len(data) if data.isspace() else 0
+            if blank > MAX_LINE_BYTES:  # a packed file of nothing else would be read for minutes
+                raise ValueError(f"{name} has {megabytes(blank)} of blank lines up to line {number}; remove them")
             is_overlong = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
             if is_overlong:
                 passed = len(data)
