@@ -68,6 +68,14 @@ def test_no_report_is_written_over_what_is_read(command: list[str], option: str,
     assert listing() == before
 
 
+@pytest.mark.parametrize(
+    "command", [[*RANK, "--json"], [*GATE, "--junit"], ["export", "judge", "--to"], ["tune", "rows.jsonl", "--out"]]
+)
+def test_a_path_of_too_many_folders_is_refused(command: list[str]) -> None:
+    code, message = run(*command, "a/" * 1500 + "b")
+    assert (code, len(message) < 400) == (2, True), message
+
+
 @pytest.mark.parametrize("command", [RANK, GATE])
 def test_a_report_goes_through_a_pipe_and_leaves_it_one(command: list[str]) -> None:
     os.mkfifo("pipe")

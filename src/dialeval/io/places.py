@@ -13,6 +13,8 @@ from typing import TypeVar
 from dialeval.io.files import is_stream, parse_json, place_beside, read_small
 
 Item = TypeVar("Item")
+#: Folders one in another; Python itself fails at some hundreds.
+_DEEPEST = 200
 #: Size and time of change of files.
 States = Mapping[Path, tuple[int, int]]
 
@@ -138,6 +140,8 @@ def real(path: Path) -> Path:
 
     A pipe of the shell has no path and stays as it is.
     """
+    if len(path.parts) > _DEEPEST:
+        raise ValueError(f"{str(path)[:100]}... lies in {len(path.parts):,} folders; choose a shorter path")
     try:
         path.stat()
     except OSError as error:
