@@ -27,7 +27,7 @@ from corpora.dialogues import BadCorpus, CorpusDialogue, MissingCorpus, overlapp
 from corpora.negatives import NegativeCounts
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import CheckpointError, find_checkpoint
-from dialeval.encoders.batching import choose_device, has_fast_bfloat16
+from dialeval.encoders.batching import choose_device, gains_by_bfloat16
 from dialeval.io import interrupts
 from history import TrainingRun, joined, stages_of, total
 from trunk_network import TRUNK_HEADS
@@ -141,10 +141,10 @@ def with_steps(settings: Recipe, rows: float, per_step: int) -> Recipe:
 
 
 def make_accelerator(recipe: Recipe, arguments: argparse.Namespace) -> Accelerator:
-    """One accelerator; bfloat16 autocast where the recipe asks for it, with `auto` where the device computes in it."""
+    """One accelerator; bfloat16 autocast where the recipe asks for it, with `auto` where that is faster."""
     wanted = recipe["training"]["bf16"]
     if wanted == "auto":
-        wanted = has_fast_bfloat16(torch.device("cpu") if arguments.cpu else choose_device())
+        wanted = gains_by_bfloat16(torch.device("cpu") if arguments.cpu else choose_device())
     return Accelerator(cpu=arguments.cpu, mixed_precision="bf16" if wanted else "no")
 
 

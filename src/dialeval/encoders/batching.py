@@ -68,26 +68,15 @@ def choose_device(device: str | torch.device | None = None) -> torch.device:
     return torch.device("cpu")
 
 
-def has_fast_bfloat16(device: torch.device) -> bool:
-    """Whether the device has instructions for bfloat16; training gains by any, scoring see `gains_by_bfloat16`."""
-    if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    if device.type == "cpu":
-        # torch.cpu's probes are private before 2.6, the lowest version that is supported.
-        probes = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
-        return any(getattr(torch.cpu, probe, lambda: False)() for probe in probes)
-    return False
-
-
 def gains_by_bfloat16(device: torch.device) -> bool:
-    """Whether scoring in bfloat16 is faster than in float32: on a GPU, and on a CPU whose products are.
+    """Whether bfloat16 is faster than float32: on a GPU that has it, and on a CPU whose products are.
 
     Of CPUs with the same instructions (AVX-512 BF16) some reach half of the rate of float32 and some nearly three times
     as much, so it is measured, once.
     """
-    if not has_fast_bfloat16(device):
-        return False
-    return device.type != "cpu" or bfloat16_gain() > _GAIN
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return device.type == "cpu" and bfloat16_gain() > _GAIN
 
 
 #: Times as fast as in float32 from which on bfloat16 is worth its digits; products are not all of the work.
