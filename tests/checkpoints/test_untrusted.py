@@ -374,6 +374,15 @@ def test_the_links_of_the_hub_s_cache_are_followed(sound: Path, tmp_path: Path) 
     assert "leaves" in refused(lambda: check_files(snapshot))
 
 
+def test_a_note_of_the_hub_s_cache_that_cannot_be_read_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    place = tmp_path / "models--owner--name"
+    (place / "snapshots").mkdir(parents=True)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_bytes(b"\xff\xfe")
+    assert "owner/name" in refused(lambda: find_encoder("owner/name"))
+
+
 @pytest.mark.parametrize("name", ["a\0b", "x" * 5000, "~nobody-here/x", "a b/c d", "owner/na..me", "--x/y"])
 def test_names_that_nothing_has(name: str) -> None:
     refused(lambda: find_checkpoint(name, default="density-minilm"))

@@ -5,6 +5,7 @@ DIALEVAL_KILLS=20 kills each of them twenty times, and the training script as we
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from safetensors.numpy import load_file
 
 import overlap_metric
 from dialeval.io.files import write_atomically
+from loopback_llm import KEY, by_number, serving
 from toy_benchmark import rated_rows, write_rows
 from training_runs import command as training
 
@@ -118,6 +121,39 @@ def test_robustness(tmp_path: Path) -> None:
     assert killed_at_random(command, seconds, folder="killed")
     for name in ("robustness.jsonl", "robustness.md"):
         assert Path("killed", "results", name).read_bytes() == Path("whole", "results", name).read_bytes(), name
+    assert folder_names("killed") == folder_names("whole")
+
+
+def test_llm_score(tmp_path: Path) -> None:
+    def slowly(request: dict[str, Any], before: int) -> dict[str, Any]:
+        time.sleep(0.05)
+        return by_number(request, before)
+
+    rows = [{"context": ["How many?"], "response": f"It is {number}.", "id": str(number)} for number in range(150)]
+    write_rows(tmp_path / "rows.jsonl", rows)
+    with serving(slowly) as server:
+        command = ["-m", "dialeval", "llm-score", "--model", "toy", "--base-url", server.url, "-i", "rows.jsonl"]
+        key = {"OPENAI_API_KEY": KEY}
+        seconds = to_the_end([*command, "--answers", "some", "-o", "whole.jsonl"], **key)
+        asked = len(server.requests)
+        assert killed_at_random([*command, "--answers", "others", "-o", "killed.jsonl"], seconds, **key)
+        # What was answered is kept; only what was under way is asked again.
+        assert len(server.requests) - asked <= asked + 16 * KILLS
+    assert Path("killed.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
+
+
+def test_rank(tmp_path: Path) -> None:
+    for folder in ("whole", "killed"):
+        (tmp_path / folder).mkdir()
+        for system, words in (("a", "fine, thanks"), ("b", "fine")):
+            rows = [{"context": [f"How is number {row}?"], "response": words, "id": str(row)} for row in range(60)]
+            write_rows(tmp_path / folder / f"{system}.jsonl", rows)
+    command = ["-m", "dialeval", "rank", "a.jsonl", "b.jsonl", "-m", "python:toy_benchmark:count_words"]
+    command += ["--markdown", "report.md", "--json", "report.json"]
+    seconds = to_the_end(command, folder="whole")
+    assert killed_at_random(command, seconds, folder="killed")
+    assert Path("killed", "report.md").read_bytes() == Path("whole", "report.md").read_bytes()
+    assert json.loads(Path("killed", "report.json").read_text()) == json.loads(Path("whole", "report.json").read_text())
     assert folder_names("killed") == folder_names("whole")
 
 

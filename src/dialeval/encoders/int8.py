@@ -229,12 +229,20 @@ def int8_gain() -> float:
 
 
 def times_as_fast(quick: Callable[[], object], plain: Callable[[], object], tries: int = 16) -> float:
-    """How many times as fast the first is: the quickest of some tries of each, in turn"""
+    """How many times as fast the first is: the quickest of some tries of each, in turn.
+
+    By one thread: several wait for each other where something else runs on the machine, too.
+    """
     seconds: dict[Callable[[], object], float] = {}
-    for action in (quick, plain) * tries:
-        started = time.perf_counter()
-        action()
-        seconds[action] = min(time.perf_counter() - started, seconds.get(action, math.inf))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        for action in (quick, plain) * tries:
+            started = time.perf_counter()
+            action()
+            seconds[action] = min(time.perf_counter() - started, seconds.get(action, math.inf))
+    finally:
+        torch.set_num_threads(threads)
     return seconds[plain] / seconds[quick]
 
 

@@ -118,12 +118,20 @@ class Asker:
         }
         advance(len(known))
         waiting = [question for digest, question in distinct.items() if digest not in known]
-        stopped, has_answer, failed, fatal = threading.Event(), False, 0, None
+        stopped, has_answer, failed = threading.Event(), False, 0
+        fatal: CannotGoOn | None = None
 
         def attempt(question: Question) -> tuple[Question, Answer | Exception | None]:
+            """Whoever asks sees whether to go on, for the loop below may be far behind."""
+            nonlocal has_answer, failed
             if stopped.is_set():
                 return question, None
             result = self._attempt(question, options)
+            with self._lock:
+                has_answer |= isinstance(result, Answer)
+                failed += isinstance(result, QuestionFailed)
+                if isinstance(result, QuestionFailed) and failed >= _HOPELESS and not has_answer:
+                    result = CannotGoOn(f"{failed} questions got no answer from {self.client.model}: {result}")
             if isinstance(result, CannotGoOn):
                 stopped.set()
             return question, result
@@ -132,16 +140,11 @@ class Asker:
         with ThreadPool(min(self.concurrency, len(waiting) or 1)) as pool:
             for question, result in pool.imap_unordered(attempt, waiting):
                 if isinstance(result, Answer):
-                    has_answer = True
                     known[question.digest] = self._finish(question, result, options)
                 elif isinstance(result, QuestionFailed):
-                    failed += 1
                     known[question.digest] = Outcome(problem=str(result))
-                    if failed >= _HOPELESS and not has_answer:
-                        result = CannotGoOn(f"{failed} questions got no answer from {self.client.model}: {result}")
-                if isinstance(result, CannotGoOn):
+                elif isinstance(result, CannotGoOn):
                     fatal = fatal or result
-                    stopped.set()
                 advance(1)
         if fatal is not None:
             raise fatal
