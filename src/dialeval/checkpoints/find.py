@@ -159,7 +159,7 @@ def cached(name: str, revision: str | None) -> Located | None:
         raise CheckpointError(f"{name!r} is neither a folder that is there nor a Hub id; check its spelling") from None
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(
-            f"what the Hugging Face cache holds of {name} cannot be read ({first_line(error)}); delete it and fetch it again"
+            f"{name} in the Hugging Face cache cannot be read ({first_line(error)}); delete it and fetch it again"
         ) from None
     if not isinstance(config, str):
         return None
