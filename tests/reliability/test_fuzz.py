@@ -117,6 +117,7 @@ def read_everything(path: Path) -> None:
 @usual
 @given(st.sampled_from(FILES), edits)
 @example(("rows.csv", b"context,response\r\na,b\r\n"), [(0.0, 0, b"\x00")])
+@example(("rows.tsv", b'"context"x\tresponse\nHi\tHello\n'), [])
 def test_any_bytes_are_rows_or_refused(tmp_path_factory: Any, file: tuple[str, bytes], changes: Any) -> None:
     path = tmp_path_factory.getbasetemp() / f"fuzzed-{file[0]}"
     path.write_bytes(edited(file[1], changes))
@@ -126,6 +127,7 @@ def test_any_bytes_are_rows_or_refused(tmp_path_factory: Any, file: tuple[str, b
 
 @usual
 @given(st.sampled_from([file for file in FILES if b"{" in file[1][:2]]), alterations)
+@example(("log.jsonl", b'{"schemaType": "m", "input": {"inputBodyJson": null}, "output": {}}'), [])
 def test_any_json_is_rows_or_refused(tmp_path_factory: Any, file: tuple[str, bytes], changes: Any) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzzed.jsonl"
     try:

@@ -108,7 +108,7 @@ def _training(record: Mapping[str, Any]) -> dict[str, str]:
             "corpora": ", ".join(str(name) for name in record.get("corpora", ())) or "unknown",
             "rated rows": ", ".join(f"{name} {count:,}" for name, count in record.get("rated_rows", {}).items()),
         }
-    except (TypeError, ValueError, LookupError, AttributeError):
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
         return {"training": "recorded in a form that is not known here"}
 
 

@@ -410,7 +410,7 @@ def _header(records: Iterator[list[str]], name: str) -> list[str]:
 
 
 def _reason(error: csv.Error) -> str:
-    return "a lone carriage return" if "new-line" in str(error) else str(error)
+    return "a lone carriage return" if "new-line" in str(error) else one_line(str(error))
 
 
 def check_header(header: Sequence[str], name: str) -> None:

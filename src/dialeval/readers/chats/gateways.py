@@ -79,8 +79,8 @@ def _sides_of_bedrock(row: Row) -> tuple[Row, Any]:
 def _of_bedrock(row: Row) -> bool:
     request, response = _sides_of_bedrock(row)
     output = response.get("output") if isinstance(response, Mapping) else None
-    of_log = request is not row and "inputBodyJson" in (row.get("input") or {})
-    return "messages" in request and (of_log or (isinstance(output, Mapping) and "message" in output))
+    of_log = request is not row and isinstance(row.get("input"), Mapping) and "inputBodyJson" in row["input"]
+    return isinstance(request, Mapping) and "messages" in request and (of_log or (isinstance(output, Mapping) and "message" in output))
 
 
 def _bedrock_turns(row: Row) -> Turns:
