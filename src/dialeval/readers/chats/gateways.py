@@ -80,7 +80,8 @@ def _of_bedrock(row: Row) -> bool:
     request, response = _sides_of_bedrock(row)
     output = response.get("output") if isinstance(response, Mapping) else None
     of_log = request is not row and isinstance(row.get("input"), Mapping) and "inputBodyJson" in row["input"]
-    return isinstance(request, Mapping) and "messages" in request and (of_log or (isinstance(output, Mapping) and "message" in output))
+    of_answer = isinstance(output, Mapping) and "message" in output
+    return isinstance(request, Mapping) and "messages" in request and (of_log or of_answer)
 
 
 def _bedrock_turns(row: Row) -> Turns:
