@@ -182,6 +182,10 @@ def test_any_config_is_read_or_refused(tmp_path_factory: Any, name: str, changes
     read_or_refused(use)
 
 
+def test_hours_beyond_every_number_are_a_record_of_another_form() -> None:
+    assert "training" in told_of_training({"stages": [{"name": "long", "steps": 1, "hours": 10**400}]})
+
+
 PROTOCOL = (Path(read_protocol.__code__.co_filename).parent / "protocols" / "g_eval.yaml").read_bytes()
 YAML = [
     b"!!int ''", b"!!bool x", b"!!timestamp x", b"!!float x", b"2001-99-99", b"9" * 5000,

@@ -213,6 +213,10 @@ def _checked_weights(weights: Sequence[float] | str) -> tuple[float, ...]:
     return numbers
 
 
+#: ROUGE's own words.
+_WORDS = DefaultTokenizer(use_stemmer=False)
+
+
 class RougeL(ReferenceMetric):
     """ROUGE-L F-measure by rouge-score.
 
@@ -238,7 +242,7 @@ class RougeL(ReferenceMetric):
 
     def precision_and_recall(self, reference: str, candidate: str) -> tuple[float, float]:
         """As the library has them; its table of two long texts would take gigabytes."""
-        wanted, given = map(DefaultTokenizer(use_stemmer=False).tokenize, (reference, candidate))
+        wanted, given = map(_WORDS.tokenize, (reference, candidate))
         common = in_order(wanted, given)
         return common / max(1, len(given)), common / max(1, len(wanted))
 
@@ -254,8 +258,8 @@ def in_order(first: Sequence[str], second: Sequence[str]) -> int:
     2
     """
     places: dict[str, int] = {}
-    for at, word in enumerate(first):
-        places[word] = places.get(word, 0) | 1 << at
+    for index, word in enumerate(first):
+        places[word] = places.get(word, 0) | 1 << index
     row = full = (1 << len(first)) - 1
     for word in second:
         shared = row & places.get(word, 0)
