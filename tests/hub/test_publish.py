@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from density_networks import ROWS, make_network
 from dialeval.checkpoints.catalogue import Checkpoint
-from dialeval.checkpoints.find import LAYERS, WEIGHTS, CheckpointError, file_sha256
+from dialeval.checkpoints.find import LAYERS, WEIGHTS, CheckpointError, file_sha256, find_encoder
 from dialeval.cli import build_app
 from dialeval.papers.density import Density
 from loopback_hub import LoopbackHub, User
@@ -265,14 +265,21 @@ def test_links_of_a_space_bring_nothing_along(hub: LoopbackHub, publish: Any, tm
         ("lfs_upload", 0, "is there now, and empty"),
         ("commit", 500, "is there now, and empty"),
         ("commit", 0, "is there now, and empty"),
+        ("commit", -1, "is there now, and empty"),
+        ("create", b"<html>A page of the hotel</html>", "nothing was sent"),
+        ("preupload", b"null", "is there now, and empty"),
+        ("validate_yaml", b"[]", "is there now, and empty"),
+        ("commit", b"{}", "is there now, and empty"),
         ("tag", 500, "without the tag"),
     ],
 )
 def test_where_the_hub_fails_on_the_way_is_told_and_the_same_command_goes_on(
-    endpoint: str, status: int, there: str, hub: LoopbackHub, publish: Any, checkpoint: Path,
+    endpoint: str, status: int | bytes, there: str, hub: LoopbackHub, publish: Any, checkpoint: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr("huggingface_hub.utils._http.time.sleep", lambda _: None)  # between its own tries
+    if status == -1:
+        monkeypatch.setattr("dialeval.hub.publish.PATIENCE", 1.0)
     hub.broken[endpoint] = status
     (told,) = publish(checkpoint, "--tag", "v1", code=1).stderr.splitlines()[-1:]
     assert told.startswith("error: dialeval/tiny: ")
@@ -286,6 +293,19 @@ def test_where_the_hub_fails_on_the_way_is_told_and_the_same_command_goes_on(
     (checkpoint / "config.json").write_text((checkpoint / "config.json").read_text() + "\n")
     rename(checkpoint, encoder="someone/tiny-encoder", note="new")
     assert "choose another --tag" in publish(checkpoint, "--tag", "v1", code=2).stderr
+
+
+def test_nothing_private_goes_to_a_public_repository(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
+    """One that an earlier run, say, has made and not filled."""
+    hub.add(*MODEL, {})
+    assert "is public on the Hub" in publish(checkpoint, "--private", code=2).stderr
+    assert not hub.repos[MODEL].files
+
+
+def test_an_answer_that_is_not_the_hubs_is_told_where_weights_are_fetched(hub: LoopbackHub, publish: Any) -> None:
+    for endpoint, answer in (("info", b"<html>"), ("info", b"null"), ("tree", b"3"), ("resolve", 500)):
+        hub.broken = {endpoint: answer}
+        refused(CheckpointError, "someone/tiny-encoder could not be downloaded", find_encoder, "someone/tiny-encoder")
 
 
 def test_failures_of_the_hub_exit_with_one(

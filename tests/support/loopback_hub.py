@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -107,8 +108,8 @@ class LoopbackHub(ThreadingHTTPServer):
         self.repos: dict[tuple[str, str], Repo] = {}
         self.objects: dict[str, bytes] = {}
         self.asked: list[Asked] = []
-        #: Endpoints that do not work, with the status that they answer; 0 hangs up.
-        self.broken: dict[str, int] = {}
+        #: Endpoints that do not work, with the status that they answer, or with a page; 0 hangs up, -1 after a while.
+        self.broken: dict[str, int | bytes] = {}
         self.lock = threading.RLock()
 
     def __enter__(self) -> Self:
@@ -192,15 +193,18 @@ class Handler(BaseHTTPRequestHandler):
             found = re.fullmatch(pattern, path)
             if found and self.command in (method, "HEAD" if method == "GET" else method):
                 parts = {key: unquote(value) for key, value in found.groupdict().items() if value is not None}
-                if name in self.server.broken:
-                    raise Refused(self.server.broken[name], message="Internal Server Error")
+                if isinstance(broken := self.server.broken.get(name), bytes):
+                    return broken, {}
+                if broken is not None:
+                    raise Refused(broken, message="Internal Server Error")
                 repo = self.repo(parts.pop("kind", "models"), parts.pop("id")) if "id" in parts else None
                 answer = getattr(self, name)(*([repo] if repo else []), **parts)
                 return answer if isinstance(answer, tuple) else (answer, {})
         raise Refused(501, message=f"this Hub does not know {self.command} {path}")
 
     def answer(self, status: int, body: Any, headers: Mapping[str, str] = {}) -> None:
-        if not status:
+        if status <= 0:
+            time.sleep(-5 * status)
             self.close_connection = True
             return
         data = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -14,7 +14,7 @@ from pathlib import Path
 from dialeval.checkpoints.catalogue import base_encoders, checkpoint_named, checkpoints
 from dialeval.checkpoints.packages import DamagedPackage, from_packages
 from dialeval.io.files import first_line as first_line
-from dialeval.io.files import hub_errors, is_reachable, parse_json
+from dialeval.io.files import is_reachable, parse_json
 from dialeval.io.harmless import one_line
 from dialeval.version import how_to_install
 
@@ -217,7 +217,9 @@ def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
         raise CheckpointError(
             f"{name} is not on the Hub, or is private and needs a token (`hf auth login`); check its spelling"
         ) from None
-    except hub_errors() as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # of an answer that is not the Hub's, its client raises what comes
         raise CheckpointError(f"{name} could not be downloaded ({first_line(error)}); try again") from None
     return Located(Path(folder), "Hub", Path(folder).name)
 

@@ -13,7 +13,7 @@ from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import DATA_FILES, SHARED, WEIGHTS, embedded_checkpoints, find_tuned, parts_of
 from dialeval.core.specs import did_you_mean
 from dialeval.hub.modules import module_folders
-from dialeval.io.files import first_line, hub_errors, inside, is_stream
+from dialeval.io.files import first_line, inside, is_stream
 from dialeval.version import __version__
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ KINDS = ("models", "modules", "spaces", "all")
 #: What a Space with the tag `leaderboard` shows.
 _SHOWN_RESULTS = ("agreement.jsonl", "overall.jsonl", "published.json")
 _SCRAP = ("__pycache__", ".*")
+#: Seconds in which the Hub may say nothing; its client would wait for ever.
+PATIENCE = 300.0
 _CHECKOUT = WEIGHTS.parents[2]
 
 
@@ -92,16 +94,19 @@ def make_uploads(
 
 def send(upload: Upload, *, private: bool = False, tag: str | None = None, message: str | None = None) -> str:
     """Create the repository if there is none, send what changed in one commit, and return the commit's address."""
-    from huggingface_hub import HfApi
+    from huggingface_hub import HfApi, get_session
 
+    get_session().timeout = PATIENCE
     api = HfApi()
     where: dict[str, Any] = {"repo_id": upload.repo_id, "repo_type": upload.kind}
     state = "nothing was sent"
-    failures: tuple[type[Exception], ...] = (*hub_errors(), RuntimeError)  # the last becomes of a large file's
     try:
         is_new = not _is_ours(api, upload)
+        if private and not is_new and not api.repo_info(**where).private:
+            raise PublishError(f"{upload.repo_id} is public on the Hub; make it private there, or leave out --private")
         api.create_repo(**where, private=private, exist_ok=True, space_sdk="gradio" if upload.kind == "space" else None)
-        state = f"the repository {'is there now, and empty' if is_new else 'holds what it held before'}"
+        held = "is there now, and empty" if is_new else "holds what it held before"
+        state = f"the repository {held}, unless the commit came through"
         done = api.upload_folder(
             **where,
             folder_path=upload.folder,
@@ -110,7 +115,9 @@ def send(upload: Upload, *, private: bool = False, tag: str | None = None, messa
         state = "all files are there, without the tag"
         if tag is not None and not _is_tagged(api, where, tag, done.oid):
             api.create_tag(**where, tag=tag, revision=done.oid)
-    except failures as error:
+    except (PublishError, MemoryError):
+        raise
+    except Exception as error:  # of an answer that is not the Hub's, its client raises what comes
         done_so_far = f"{upload.repo_id}: {first_line(error)}; {state}"
         raise Unsent(f"{done_so_far}; run the same command again, which sends what is missing") from error
     return str(done.commit_url)

@@ -310,13 +310,6 @@ def first_line(error: BaseException) -> str:
     return excerpt(lines[0], most=_LONGEST_LINE) if lines else type(error).__name__
 
 
-def hub_errors() -> tuple[type[Exception], ...]:
-    """What is raised where the Hub, or the way to it, fails: the client's errors, whatever library carries it."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    return HfHubHTTPError.__bases__
-
-
 def hub_tokens() -> list[str]:
     """The token that the Hub's client has stored, where it has one."""
     if "huggingface_hub" not in sys.modules:  # nobody has asked the Hub anything
