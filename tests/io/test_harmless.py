@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -143,6 +146,18 @@ def test_tokens_are_masked_in_what_libraries_say(monkeypatch: pytest.MonkeyPatch
     assert "abcdefgh" not in first_line(ValueError("no hf_abc\n  defghijkl"))
     assert without_secrets("take EMPTY or none", ["EMPTY"]) == "take EMPTY or none"
     assert len(excerpt("x" * 10_000)) == 200
+
+
+def test_what_libraries_log_under_the_command_is_masked_and_moves_nothing() -> None:
+    said = f"no hf_abcdefghijkl {CONTROLS}"
+    code = f"import logging, sys; from dialeval import cli\ntry: cli.main()\nfinally: logging.error('%s', {said!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--version"], env={**os.environ, "HF_TOKEN": "hf_abcdefghijkl"},
+        capture_output=True, check=True,
+    )  # fmt: skip
+    shown = done.stderr.decode().strip()
+    assert shown.isprintable()
+    assert "no *** " in shown
 
 
 def test_everything_that_the_command_prints_goes_one_way() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import importlib
 import inspect
+import logging
 import os
 import re
 import sys
@@ -23,7 +24,8 @@ import typer
 from typer.core import TyperGroup
 
 from dialeval.io import interrupts
-from dialeval.io.harmless import one_line, without_secrets
+from dialeval.io.files import hub_tokens
+from dialeval.io.harmless import for_terminal, one_line, without_secrets
 
 #: The module of each command, in the order in which `--help` shows them.
 COMMANDS: Mapping[str, str] = {
@@ -91,6 +93,7 @@ def main() -> None:
     # What libraries announce for their next versions is for developers, not for who scores replies.
     warnings.simplefilter("ignore", FutureWarning)
     warnings.formatwarning = _in_a_sentence
+    logging.setLogRecordFactory(_Harmless)
     try:
         app = app_for(sys.argv[1:])
         with interrupts.listening():
@@ -127,6 +130,14 @@ def _without_options(app: typer.Typer) -> None:
 def _in_a_sentence(message: Warning | str, *where: object, **more: object) -> str:
     # Our warnings say what to do; the line of code that raised one is for developers.
     return f"warning: {one_line(str(message))}\n"
+
+
+class _Harmless(logging.LogRecord):
+    """What a library logs, which may quote a server that quotes the token."""
+
+    def getMessage(self) -> str:
+        """The text, masked, and nothing in it that a terminal obeys."""
+        return for_terminal(without_secrets(super().getMessage(), hub_tokens()))
 
 
 def _tell_version(wanted: bool) -> None:
