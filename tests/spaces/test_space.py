@@ -31,6 +31,7 @@ from resources import PATIENCE
 
 pytest.importorskip("gradio")
 
+import httpx
 from gradio_client import Client
 from typer.testing import CliRunner
 
@@ -275,6 +276,27 @@ def test_a_program_cannot_name_a_file_of_the_server(tmp_path: Path) -> None:
     given: Any
     for given in (str(path), path, {"path": str(path)}):
         refused(file.gr.Error, "rows: Input should be a valid list", file.api, given)
+
+
+def test_what_the_pages_own_buttons_call_names_no_file_of_the_server_either(client: Client, tmp_path: Path) -> None:
+    """They have no names for programs, but a program can ask as a browser does; what it has uploaded itself is read."""
+    page, path = f"{address()}/gradio_api", tmp_path / "rows.jsonl"
+    path.write_text('{"context": ["hi"], "response": "hello", "a_column_of_its_own": 1}\n', encoding="utf-8")
+    files = [part["id"] for part in client.config["components"] if part["type"] == "file"]
+    (uploaded,) = httpx.post(f"{page}/upload", files={"files": path.open("rb")}).json()
+
+    def answers(name: str) -> str:
+        given = [{"path": name, "meta": {"_type": "gradio.FileData"}, "orig_name": path.name}]
+        said = []
+        for part in (one for one in client.config["dependencies"] if one["inputs"] and one["inputs"][0] in files):
+            session = f"{part['id']} of {name}"
+            data = [given, *[None] * (len(part["inputs"]) - 1)]
+            httpx.post(f"{page}/queue/join", json={"fn_index": part["id"], "session_hash": session, "data": data})
+            said.append(httpx.get(f"{page}/queue/data", params={"session_hash": session}, timeout=PATIENCE).text)
+        return "".join(said)
+
+    assert "a_column_of_its_own" in answers(uploaded)
+    assert "a_column_of_its_own" not in answers(str(path))
 
 
 #: Of no type that an endpoint takes, or of the right one and empty.
