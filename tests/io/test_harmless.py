@@ -31,6 +31,8 @@ from dialeval.io.harmless import (
     for_xml,
     json_text,
     one_line,
+    parts_of,
+    without_keys,
     without_secrets,
 )
 from dialeval.io.tables import Code, Items, Table, to_markdown, to_text
@@ -158,6 +160,37 @@ def test_what_libraries_log_under_the_command_is_masked_and_moves_nothing() -> N
     shown = done.stderr.decode().strip()
     assert shown.isprintable()
     assert "no *** " in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The model `gpt-4o-2024-11-20` does not exist or you do not have access to it.",
+        "there is no meta-llama/Meta-Llama-3.1-405B-Instruct-FP8, claude-opus-4-1-20250805 or o4-mini-2025-04-16",
+        "mistral-7b-instruct-v0.2.Q4_K_M.gguf is not llama-v3p1-405b-instruct (fp_44709d6fcb)",
+        "However, you requested 8392 tokens (8192 in the messages, 200 in the completion): 429, 1.4s.",
+        "[{'loc': ['body', 'messages', 0, 'content'], 'msg': 'BadRequestError', 'code': 400}]",
+        '{"appropriateness":4,"content":3.5,"grammar":4.333333333333333,"relevance":2}',
+        "http://192.168.100.100:11434/v1/chat/completions",
+        "1. It is on topic (4/5). 2. I don't know, e.g. 3 of 5. A) yes B) no",
+        "这个回答很好5分，因为它回答了问题。",
+        "Die Antwort ist gut, z. B. weil sie passt; à bientôt, déjà vu.",
+        "",
+    ],
+)
+def test_what_looks_like_no_key_is_shown(text: str) -> None:
+    assert without_keys(text) == text
+
+
+def test_what_was_sent_may_be_shown() -> None:
+    name = "a1B2c3D4e5F6g7H8i9J0"
+    assert without_keys(f"no model {name}, sorry") == "no model *** sorry"
+    assert without_keys(f"no model {name}, sorry", parts_of(f"org/{name}")) == f"no model {name}, sorry"
+
+
+@given(st.text(), st.text())
+def test_a_masked_text_is_masked_whatever_stands_around_it(before: str, after: str) -> None:
+    assert "a1B2c3D4e5F6g7H8i9J0" not in without_keys(f"{before} a1B2c3D4e5F6g7H8i9J0 {after}")
 
 
 def test_everything_that_the_command_prints_goes_one_way() -> None:

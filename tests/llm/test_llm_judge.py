@@ -8,7 +8,8 @@ import math
 import pickle
 import sqlite3
 import threading
-from base64 import b32encode, b64encode
+from base64 import b32encode, b64encode, b85encode
+from codecs import encode
 from urllib.parse import quote
 
 import pytest
@@ -56,17 +57,22 @@ SPELLINGS = {
     "base32": b32encode(KEY.encode()).decode(),
     "its first half": KEY[:16],
     "its last half": KEY[-14:],
+    "its last ten letters": KEY[-10:],
     "backwards": KEY[::-1],
     "half of it in base64": b64encode(KEY[5:20].encode()).decode(),
     "cut by our own limit": quote(KEY, safe="").replace("-", "%25252D") * 1_000,
     "base64 of UTF-16": b64encode(KEY.encode("utf-16-le")).decode(),
+    "base64 twice": b64encode(b64encode(KEY.encode())).decode(),
+    "base85": b85encode(KEY.encode()).decode(),
+    "enciphered": encode(KEY, "rot13"),
+    "enciphered and listed": ", ".join(encode(KEY, "rot13")),
 }
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_no_spelling_of_the_key_is_shown(spelling):
     shown = SPELLINGS[spelling]
-    parts = [KEY[9:], KEY[-14:], b64encode(KEY.encode()).decode()[8:24], shown[8:30]]
+    parts = [KEY[9:], KEY[-14:], KEY[-10:], b64encode(KEY.encode()).decode()[8:24], shown[8:30]]
     refused_with = refusal(401, f"bad {shown} \x1b[2J{'x' * 5000}")
     with serving(lambda request, before: refused_with) as server, pytest.raises(CannotGoOn) as caught:
         judge(server, retries=0).score_exchanges(rows(2))
@@ -75,6 +81,10 @@ def test_no_spelling_of_the_key_is_shown(spelling):
     assert message.isprintable()
     assert len(message) < 400
     assert not [part for part in parts if part in message]
+    said = {"text": f"4 of 5 for {shown[:1000]}", "fingerprint": shown[:1000], "finish": shown[:1000]}
+    with serving(lambda request, before: said) as server:
+        found = judge(server, protocol="g_eval").score_exchanges(rows(2))
+    assert not [part for part in (*parts, shown[:1000]) if part in found.to_json() + str(found.signature)]
 
 
 @pytest.mark.parametrize("status", [302, 307, 308])

@@ -8,16 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 import os
 import re
 import unicodedata
-from base64 import b32encode, b64encode
-from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
-from html import unescape
-from itertools import accumulate
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -108,95 +103,108 @@ _SECRET_NAMES = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "OPENAI_API_KEY")
 #: Servers of one's own take any key; `none` and `EMPTY` would be found in words.
 _SHORTEST = 6
 #: Letters and digits in a row by which a longer secret is known.
-_PIECE = 12
+_PIECE = 10
 
 
 def excerpt(text: str, secrets: Iterable[str] = (), most: int = 200) -> str:
     """What a server or a library says, for a message: masked, in one line, and shortened."""
-    masked = one_line(without_secrets(text[: 100 * most], secrets).strip())
-    return masked if len(masked) <= most else f"{masked[: most - 1]}…"
+    return shortened(without_secrets(text[: 100 * most], secrets), most)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text in one line of so many characters."""
+    line = one_line(text.strip())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """A text in which keys and tokens, those of the environment and `secrets`, are masked however they are written.
+    """A text in which keys and tokens, those of the environment and `secrets`, are masked.
 
-    Letters and digits count, whatever stands between them, in capitals or not: as they are, escaped as JSON, Python, C,
-    HTML, mails or addresses do it, as the codes of the characters, backwards, and in base64 (of a longer text, too) and
-    base32. Twelve in a row are enough: servers quote keys by half, and cut what they say.
+    Letters and digits count, whatever stands between them, in capitals or not. Ten in a row are enough: servers
+    quote keys by half, and cut what they say.
     """
     for secret in {*secrets, *(os.environ.get(name, "") for name in _SECRET_NAMES)}:
         if len(text) >= _SHORTEST <= len(plain := secret.strip()):
-            text = _masked(text.replace(plain, "***"), _spellings(plain))
+            text = _masked(text.replace(plain, "***"), plain)
     return text
 
 
-#: Letters and digits; and before them what stands for a character, or for nothing: a line break, a tag, a colour.
-_AS_IT_IS = re.compile(r"[^\W_]+")
-_UNESCAPED = re.compile(
-    r"%(?:25){0,8}([0-9a-f]{2})|\\{1,8}(?:x|u00|u0{6}|u\{0{0,4})([0-9a-f]{2})\}?|0x([0-9a-f]{2})|=([0-9a-f]{2})"
-    r"|&#x0{0,6}([0-9a-f]{2});?|\\{1,8}([0-7]{3})|&#0{0,6}(\d{2,3});?|&([a-z]{2,12});|\\{1,8}[nrt]|<[^<>\s]{0,20}>"
-    r"|\x1b\[[0-9;]{0,20}[a-z]|[^\W_]+",
-    re.IGNORECASE,
-)
-#: Its groups that are no hexadecimal digits.
-_OCTAL, _DECIMAL, _NAMED = 6, 7, 8
+class _Letters(dict[int, str]):
+    """What counts of a character: a letter or a digit, in small letters; of full width, or in a circle, too."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = "".join(filter(str.isalnum, unicodedata.normalize("NFKC", chr(code)).casefold()))
+        return self[code]
 
 
-def _masked(text: str, secret: Mapping[str, Collection[str]]) -> str:
-    """The text without the places whose letters and digits come to one of these pieces, listed by how they begin."""
-    for pattern in (_AS_IT_IS, _UNESCAPED):
-        pieces = [(part, *match.span()) for match in pattern.finditer(text) if (part := _read(match))]
-        ends = list(accumulate(len(part) for part, *_ in pieces))
-        whole, kept, reached = "".join(part for part, *_ in pieces), [], 0
-
-        def place(offset: int, pieces: Any = pieces, ends: list[int] = ends) -> tuple[int, int]:
-            """Where a character that was read stands in the text."""
-            part, start, end = pieces[number := bisect_right(ends, offset)]
-            start += offset - ends[number] + len(part) if (as_read := len(part) == end - start) else 0
-            return start, start + 1 if as_read else end
-
-        for first, last in sorted(
-            (start, start + len(piece) - 1)
-            for start in range(len(whole))
-            for piece in secret.get(whole[start : start + _SHORTEST], ())
-            if whole.startswith(piece, start)
-        ):
-            if (start := place(first)[0]) >= reached:
-                kept.append(text[reached:start])
-            reached = max(reached, place(last)[1])
-        text = "***".join([*kept, text[reached:]])
-    return text
+_LETTERS = _Letters()
 
 
-def _read(match: re.Match[str]) -> str:
-    """The letters and digits that a piece of a text stands for."""
-    which = match.lastindex or 0
-    if which == _NAMED:
-        plain = unescape(f"&{match[which]};")
-    elif which:
-        plain = chr(int(match[which], {_OCTAL: 8, _DECIMAL: 10}.get(which, 16)))
-    else:
-        plain = match[0] if match[0][0].isalnum() else ""
-    if plain.isascii():
-        return plain.lower() if plain.isalnum() else ""
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", plain).casefold()))
+def _masked(text: str, secret: str) -> str:
+    """The text without the places whose letters and digits are some of the secret's."""
+    letters, key = text.translate(_LETTERS), secret.translate(_LETTERS)
+    length = min(_PIECE, len(key))
+    pieces = {key[start : start + length] for start in range(len(key) - length + 1) if length >= _SHORTEST}
+    if not any(piece in letters for piece in pieces):
+        return text
+    places = [place for place, letter in enumerate(text) for _ in _LETTERS[ord(letter)]]
+    kept, reached = [], 0
+    for start in range(len(letters) - length + 1):
+        if letters[start : start + length] in pieces:
+            if (first := places[start]) >= reached:
+                kept.append(text[reached:first])
+            reached = places[start + length - 1] + 1
+    return "***".join([*kept, text[reached:]])
 
 
-@cache
-def _spellings(secret: str) -> dict[str, set[str]]:
-    """What a secret is to `_read`: pieces of its characters, their codes, and encodings of its bytes."""
-    codes = ("".join(format(ord(letter), form) for letter in secret) for form in ("d", "o", "08b"))
-    texts = [secret, secret[::-1], *codes]
-    for content in (secret.encode(encoding, "surrogatepass") for encoding in ("utf-8", "utf-16-le", "utf-16-be")):
-        texts += [content.hex(), b32encode(content).decode()]
-        for before in range(3):
-            # The first and the last digit hold bits of what stands around it.
-            digits = b64encode(bytes(before) + content).decode().rstrip("=")
-            texts.append(digits[(0, 2, 3)[before] : None if (before + len(content)) % 3 == 0 else -1])
-    read = ["".join(filter(None, map(_read, _AS_IT_IS.finditer(text)))) for text in texts]
-    pieces: dict[str, set[str]] = {}
-    for text in read:
-        length = math.ceil(len(text) * min(1.0, _PIECE / max(1, len(read[0]))))
-        for piece in (text[start : start + length] for start in range(len(text) - length + 1) if length >= _SHORTEST):
-            pieces.setdefault(piece[:_SHORTEST], set()).add(piece)
-    return pieces
+#: So many letters and digits in a row, none of them in words, look like a key.
+_LIKE_A_KEY = 16
+#: Words as people write them, and those that make up a name: `BadRequestError`, `prod0225`.
+_WORD = re.compile(r"[A-Z]?[a-z]+(?<=..)|[A-Z]{2,}")
+_IN_A_NAME = re.compile(r"[A-Z]?[a-z]{3,}")
+#: Digits of a number that may be one, and of those in a name.
+_LONGEST_NUMBER, _LONGEST_VERSION = 8, 4
+_PART = re.compile(r"[^\W_]+")
+
+
+def without_keys(text: str, known: Collection[str] = ()) -> str:
+    """A text in which whatever looks like a key is masked, be it enciphered, encoded or listed letter by letter.
+
+    That is what is made of neither words nor short numbers nor `known` parts, which may be shown.
+    """
+    weigh = cache(lambda token: _strange(token, known))
+    kept, reached, start, end, found = [], 0, 0, 0, 0
+    for token in re.finditer(r"\S+", f"{text} end"):
+        if (weight := weigh(token[0])) >= 0:
+            start, end, found = (start, token.end(), found + weight) if found else (*token.span(), weight)
+            continue
+        if found >= _LIKE_A_KEY:
+            kept.append(text[reached:start])
+            reached = end
+        found = 0
+    return "***".join([*kept, text[reached:]])
+
+
+def parts_of(text: str) -> frozenset[str]:
+    """The letters and digits between everything else, as `without_keys` may know them; one alone is none."""
+    return frozenset(part for part in _PART.findall(unicodedata.normalize("NFKC", text)) if len(part) > 1)
+
+
+def _strange(token: str, known: Collection[str]) -> int:
+    """How many letters and digits something between blanks has, or -1 if it can be read."""
+    words = odd = numbers = 0
+    for part in _PART.findall(unicodedata.normalize("NFKC", token)):
+        digits = sum(map(str.isdigit, part))
+        if part in known or not part.isascii() or _WORD.fullmatch(part):
+            words += len(part)
+        elif digits == len(part) <= _LONGEST_NUMBER:
+            numbers += digits
+        else:
+            named = sum(map(len, _IN_A_NAME.findall(part))) if digits <= _LONGEST_VERSION else 0
+            named = named if 5 * named >= 4 * (len(part) - digits) else 0
+            words, odd = words + named, odd + len(part) - named
+    if words >= max(1, odd, numbers - _LIKE_A_KEY):
+        return -1
+    if len(token) <= 24 and not any(map(str.isalpha, token)):
+        return min(3, odd + numbers)  # one number says little, a list of them may say anything
+    return words + odd + numbers

@@ -7,12 +7,13 @@ in what they understand: a part of a request that one refuses by name is left ou
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import math
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ import httpx
 import openai
 
 from dialeval.io.files import address_parts, parse_json
-from dialeval.io.harmless import excerpt, without_secrets
+from dialeval.io.harmless import parts_of, shortened, without_keys, without_secrets
 from dialeval.llm.protocol import Question
 from dialeval.registry.interface import CannotGoOn
 
@@ -35,15 +36,18 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
     "max_tokens": ("max_completion_tokens",),
     "system": ("system role", "role 'system'", "role: system", '"system"', "'system'"),
 }
-_LONGEST_MESSAGE = 200
+#: What is read of a complaint, and what is shown of it.
+_LONGEST_COMPLAINT, _LONGEST_MESSAGE = 20_000, 200
 _LATE = "the server did not answer in time"
 #: Of an answer; many samples with the likeliest tokens at every place take a few.
 MAX_ANSWER_BYTES = 32 * 2**20
-#: Of each of its texts, in characters.
+#: Of its texts together, in characters.
 _LONGEST_TEXT = 1_000_000
 #: The client does not check types, so an answer of another shape may fail anywhere.
 _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
+
+Clean = Callable[[str], str]
 
 #: What servers say where an account has no credit left.
 _NO_CREDIT = "insufficient_quota"
@@ -143,18 +147,18 @@ class Client:
         return answer
 
     def _ask(self, question: Question, options: Mapping[str, Any]) -> Answer:
-        begun = time.monotonic()
+        begun, clean = time.monotonic(), self._cleaner(question)
         self._clock.wind()
         while True:
             left_out = self._left_out
             request = _request(question, options, left_out)
             try:
                 completion = self._openai.chat.completions.create(model=self.model, **request)
-                answer = self._answer(completion, question)
+                answer = self._answer(completion, question, clean)
             except openai.APIStatusError as error:
                 if error.status_code in (400, 422) and self._leave_out(error, request, left_out):
                     continue
-                raise self._failure(error) from None
+                raise self._failure(error, clean) from None
             except _TooMuch as error:
                 raise QuestionFailed(str(error)) from None
             except openai.APITimeoutError:
@@ -165,10 +169,13 @@ class Client:
                 raise QuestionFailed("the server's answer is not a chat completion") from None
             return replace(answer, without=tuple(sorted(left_out)), seconds=time.monotonic() - begun)
 
-    def _answer(self, completion: Any, question: Question) -> Answer:
+    def _answer(self, completion: Any, question: Question, clean: Clean) -> Answer:
         choices = sorted(completion.choices, key=lambda choice: choice.index)
         first, usage = choices[0], completion.usage
-        texts = tuple(self._clean(_of_a_length(choice.message.content or "")) for choice in choices)
+        said = [choice.message.content or "" for choice in choices]
+        if (length := sum(map(len, said))) > _LONGEST_TEXT:
+            raise QuestionFailed(f"the answer is a text of {length:,} characters")
+        texts = tuple(map(clean, said))
         counts: tuple[int, ...] = (usage.prompt_tokens, usage.completion_tokens or 0) if usage is not None else ()
         counted = bool(counts) and all(map(_is_count, counts)) and counts[0] > 0
         refusal = getattr(first.message, "refusal", None)
@@ -178,23 +185,17 @@ class Client:
         return Answer(
             texts,
             logprobs=tuple(
-                {**self._token(token), "top_logprobs": [self._token(top) for top in token.top_logprobs]}
+                {**_token(token, clean), "top_logprobs": [_token(top, clean) for top in token.top_logprobs]}
                 for token in tokens or ()
             ),
-            refusal=None if refusal is None else self._clean(str(refusal)),
-            finish=self._clean(str(first.finish_reason or "")),
-            served=self._clean(str(completion.model or "")),
-            fingerprint=self._clean(str(completion.system_fingerprint or "")),
+            refusal=None if refusal is None else clean(str(refusal)),
+            finish=clean(str(first.finish_reason or "")),
+            served=_name(str(completion.model or ""), clean),
+            fingerprint=_name(str(completion.system_fingerprint or ""), clean),
             tokens_in=counts[0] if counted else likely_tokens(question),
             tokens_out=counts[1] if counted else sum(map(_likely, texts)),
             counted=counted,
         )
-
-    def _token(self, token: Any) -> dict[str, Any]:
-        logprob = float(token.logprob)
-        if math.isnan(logprob):
-            raise ValueError("a logarithm that is not a number")
-        return {"token": self._clean(token.token), "logprob": min(logprob, 0.0)}
 
     def _leave_out(self, error: openai.APIStatusError, request: Mapping[str, Any], left_out: frozenset[str]) -> bool:
         """Whether a refusal names something that can be left out; then it is left out of all further requests."""
@@ -205,10 +206,13 @@ class Client:
         self._left_out |= named
         return bool(named)
 
-    def _failure(self, error: openai.APIStatusError) -> Exception:
-        status, message = error.status_code, excerpt(self._clean(_complaint(error)), most=_LONGEST_MESSAGE)
+    def _failure(self, error: openai.APIStatusError, clean: Clean) -> Exception:
+        def shown(text: str) -> str:
+            return shortened(clean(text[:_LONGEST_COMPLAINT]), _LONGEST_MESSAGE)
+
+        status, message = error.status_code, shown(_complaint(error))
         if 300 <= status < 400:
-            to = excerpt(self._clean(error.response.headers.get("location") or "nowhere"), most=_LONGEST_MESSAGE)
+            to = shown(error.response.headers.get("location") or "nowhere")
             return CannotGoOn(f"the server sends the rows on to {to}; if that is right, name it with base_url")
         if status in (401, 404):
             return CannotGoOn(f"the server refuses ({status}: {message}); check model, base_url and the key")
@@ -216,16 +220,33 @@ class Client:
             return CannotGoOn(f"the server refuses ({status}: {message}); the account has no credit left")
         return QuestionFailed(f"the server answered {status}: {message}")
 
-    def _clean(self, text: str) -> str:
-        """Without the key that some servers quote, and without the lone surrogates that no file can hold."""
-        return without_secrets(text, self._secrets).encode("utf-8", errors="replace").decode()
+    def _cleaner(self, question: Question) -> Clean:
+        """Makes what a server says one that may be shown: without the key that some quote, or what looks like one.
+
+        What it was sent may be shown; lone surrogates can be held by no file.
+        """
+        known = parts_of(" ".join([self.model, *(message["content"] for message in question.messages)]))
+
+        def clean(text: str) -> str:
+            if len(text) > _LONGEST_TEXT:
+                raise QuestionFailed(f"the answer holds a text of {len(text):,} characters")
+            return without_keys(without_secrets(text, self._secrets), known).encode("utf-8", errors="replace").decode()
+
+        return clean
 
 
-def _of_a_length(text: str) -> str:
-    """A text, which is refused before anything looks for a key or a score in it for minutes."""
-    if len(text) > _LONGEST_TEXT:
-        raise QuestionFailed(f"the answer is a text of {len(text):,} characters")
-    return text
+def _name(text: str, clean: Clean) -> str:
+    """What a server calls a model. One that looks like a key is told from others by a few digits."""
+    shown = clean(text)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return shown if shown == text else f"{shown}{digest[:4]}"
+
+
+def _token(token: Any, clean: Clean) -> dict[str, Any]:
+    logprob = float(token.logprob)
+    if math.isnan(logprob):
+        raise ValueError("a logarithm that is not a number")
+    return {"token": clean(token.token), "logprob": min(logprob, 0.0)}
 
 
 class _TooMuch(BaseException):
