@@ -230,7 +230,7 @@ class Client:
         def clean(text: str) -> str:
             if len(text) > _LONGEST_TEXT:
                 raise QuestionFailed(f"the answer holds a text of {len(text):,} characters")
-            return without_keys(without_secrets(text, self._secrets), known).encode("utf-8", errors="replace").decode()
+            return without_secrets(without_keys(text, known), self._secrets).encode("utf-8", errors="replace").decode()
 
         return clean
 
