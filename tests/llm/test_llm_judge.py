@@ -81,9 +81,10 @@ def test_no_spelling_of_the_key_is_shown(spelling):
     assert message.isprintable()
     assert len(message) < 400
     assert not [part for part in parts if part in message]
-    said = {"text": f"4 of 5 for {shown[:1000]}", "fingerprint": shown[:1000], "finish": shown[:1000]}
+    said = {"text": f"{scores(1, 2, 3, 4)} for {shown[:1000]}", "fingerprint": shown[:1000], "finish": shown[:1000]}
     with serving(lambda request, before: said) as server:
-        found = judge(server, protocol="g_eval").score_exchanges(rows(2))
+        found = judge(server).score_exchanges(rows(1))
+    assert found.values.tolist() == [2.5]
     assert not [part for part in (*parts, shown[:1000]) if part in found.to_json() + str(found.signature)]
 
 

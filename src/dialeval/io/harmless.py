@@ -175,12 +175,13 @@ def without_keys(text: str, known: Collection[str] = ()) -> str:
     weigh = cache(lambda token: _strange(token, known))
     kept, reached, start, end, found = [], 0, 0, 0, 0
     for token in re.finditer(r"\S+", f"{text} end"):
-        if (weight := weigh(token[0])) >= 0:
+        if 0 <= (weight := weigh(token[0])) < _LIKE_A_KEY:
             start, end, found = (start, token.end(), found + weight) if found else (*token.span(), weight)
             continue
-        if found >= _LIKE_A_KEY:
-            kept.append(text[reached:start])
-            reached = end
+        for place, size in (((start, end), found), (token.span(), weight)):
+            if size >= _LIKE_A_KEY:
+                kept.append(text[reached : place[0]])
+                reached = place[1]
         found = 0
     return "***".join([*kept, text[reached:]])
 
