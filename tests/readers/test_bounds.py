@@ -138,7 +138,7 @@ def test_a_row_without_end_is_read_no_further_than_its_bound(
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.csv", "talk.txt"])
 @pytest.mark.parametrize("blank", ["\n", " " * 1000 + "\n"])
 def test_blank_lines_are_read_no_further_than_a_line(name: str, blank: str, tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr("dialeval.readers.text.MAX_LINE_BYTES", 2**15)
+    monkeypatch.setattr("dialeval.readers.text.MAX_BLANK_BYTES", 2**15)
     path = _packed(tmp_path / f"{name}.gz", blank, 2**18 // len(blank))
     assert name in refused(ValueError, "blank lines", lambda: list(Source(path).exchanges()))
 
@@ -151,6 +151,13 @@ def test_a_row_of_a_table_has_the_bound_of_a_conversation(many: int, tmp_path: P
     assert "rows.parquet" in refused(ValueError, "more than 0 MB", lambda: list(source.exchanges()))
     held = [{"context": ["How are you?"], "response": text} for text in texts]
     refused(ValueError, "more than 0 MB", lambda: list(Source(held, bounds=SMALL).exchanges()))
+
+
+@pytest.mark.parametrize("bad", ["{}{\n", "x" * 2**12 + "\n"])
+def test_rows_of_which_none_can_be_read_are_kept_no_further_than_a_row(bad: str, tmp_path: Path) -> None:
+    path = _packed(tmp_path / "rows.jsonl.gz", bad, 20_000)
+    source = Source(path, bounds=Bounds(whole=2**18))
+    assert "rows.jsonl.gz" in refused(ValueError, "none of the first", lambda: next(source.exchanges()))
 
 
 def test_blank_lines_take_no_memory(tmp_path: Path) -> None:

@@ -47,6 +47,7 @@ from dialeval.readers.rows import (
     not_a_text,
     required_fields,
     root_of,
+    size_of,
     to_dialogue,
     to_exchange,
 )
@@ -72,6 +73,8 @@ _SUFFIXES: dict[str, Format] = {
 #: Columns that nobody reads, and that need no word: the place of a row, and the name of its conversation or bot.
 _PASSED_OVER = frozenset({"row", "model", "conversation_id"})
 
+#: So many rows are kept until one can be read.
+_MOST_BAD = 10_000
 #: So many of the first rows tell whether a column holds texts.
 _LOOKED_AT = 20
 
@@ -175,10 +178,17 @@ class Source:
         Columns(self.columns, fields)  # refuses a field that does not exist before anything is opened
         rows = self._rows(level, fields)
         first: list[RawRow] = []
+        held = 0
         for row in rows:
             first.append(row)
             if row.values is not None:
                 break
+            held += 1 + size_of(row.raw)
+            if len(first) >= _MOST_BAD or held > self.bounds.whole:
+                raise ValueError(
+                    f"none of the first {len(first):,} rows of {self.name} can be read; of the first one: "
+                    f"{first[0].problem}"
+                )
         if not first:
             raise ValueError(f"{self.name} has no rows; there is nothing to score")
         values = first[-1].values or {}

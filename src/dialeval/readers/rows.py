@@ -346,12 +346,12 @@ def bounded(rows: Iterator[RawRow], name: str, bounds: Bounds) -> Iterator[RawRo
     """The rows, as long as they are not too many and their texts not too long together."""
     data = 0
     for count, row in enumerate(rows, start=1):
-        data += (size := _size(row.values or row.raw))
+        data += (size := size_of(row.values or row.raw))
         bounds.check(name, data=data, rows=count)
         yield row if size <= bounds.whole else RawRow(row.number, row.where, problem=f"the row {bounds.too_long}")
 
 
-def _size(value: object) -> int:
+def size_of(value: object) -> int:
     """Characters of all texts in a value, and one for anything else; nothing here can be nested too deeply."""
     total, left = 0, [value]
     while left:

@@ -26,6 +26,8 @@ from dialeval.readers.transcripts import conversations, lines_of
 
 #: A longer line is a broken file rather than a dialogue.
 MAX_LINE_BYTES = 16 * 2**20
+#: Of blank lines in a row.
+MAX_BLANK_BYTES = 2**20
 #: Where no line ends for so long, no row follows.
 ENDLESS_LINE_BYTES = 256 * 2**20
 
@@ -68,7 +70,7 @@ def read_lines(stream: BinaryIO, name: str, bounds: Bounds = USUAL) -> Iterator[
             data_read += len(data)
             bounds.check(name, data=data_read, rows=0)
             blank = blank + len(data) if data.isspace() else 0
-            if blank > MAX_LINE_BYTES:  # a packed file of nothing else would be read for minutes
+            if blank > MAX_BLANK_BYTES:  # a packed file of nothing else would be read for minutes
                 raise ValueError(f"{name} has {megabytes(blank)} of blank lines up to line {number}; remove them")
             is_overlong = len(data) > MAX_LINE_BYTES and not data.endswith(b"\n")
             if is_overlong:
