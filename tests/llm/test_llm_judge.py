@@ -83,9 +83,9 @@ def test_no_spelling_of_the_key_is_shown(spelling):
     assert not [part for part in parts if part in message]
     said = {"text": f"{scores(1, 2, 3, 4)} for {shown[:1000]}", "fingerprint": shown[:1000], "finish": shown[:1000]}
     with serving(lambda request, before: said) as server:
-        found = judge(server).score_exchanges(rows(1))
-    assert found.values.tolist() == [2.5]
-    assert not [part for part in (*parts, shown[:1000]) if part in found.to_json() + str(found.signature)]
+        scored = judge(server).score_exchanges(rows(1))
+    assert scored.values.tolist() == [2.5]
+    assert not [part for part in (*parts, shown[:1000]) if part in scored.to_json() + str(scored.signature)]
 
 
 @pytest.mark.parametrize("status", [302, 307, 308])

@@ -288,7 +288,7 @@ def test_what_the_pages_own_buttons_call_names_no_file_of_the_server_either(clie
     def answers(name: str) -> str:
         given = [{"path": name, "meta": {"_type": "gradio.FileData"}, "orig_name": path.name}]
         said = []
-        for part in (one for one in client.config["dependencies"] if one["inputs"] and one["inputs"][0] in files):
+        for part in (call for call in client.config["dependencies"] if call["inputs"] and call["inputs"][0] in files):
             session = f"{part['id']} of {name}"
             data = [given, *[None] * (len(part["inputs"]) - 1)]
             httpx.post(f"{page}/queue/join", json={"fn_index": part["id"], "session_hash": session, "data": data})

@@ -173,16 +173,16 @@ def without_keys(text: str, known: Collection[str] = ()) -> str:
     That is what is made of neither words nor short numbers nor `known` parts, which may be shown.
     """
     weigh = cache(lambda token: _strange(token, known))
-    kept, reached, start, end, found = [], 0, 0, 0, 0
+    kept, reached, start, end, listed = [], 0, 0, 0, 0
     for token in re.finditer(r"\S+", f"{text} end"):
         if 0 <= (weight := weigh(token[0])) < _LIKE_A_KEY:
-            start, end, found = (start, token.end(), found + weight) if found else (*token.span(), weight)
+            start, end, listed = (start, token.end(), listed + weight) if listed else (*token.span(), weight)
             continue
-        for place, size in (((start, end), found), (token.span(), weight)):
+        for place, size in (((start, end), listed), (token.span(), weight)):
             if size >= _LIKE_A_KEY:
                 kept.append(text[reached : place[0]])
                 reached = place[1]
-        found = 0
+        listed = 0
     return "***".join([*kept, text[reached:]])
 
 
