@@ -34,8 +34,6 @@ from dialeval.judge.metric import JudgeNetwork
 from trunk import in_processes, log
 from trunk_network import TRUNK_HEADS as HEADS
 
-#: The teacher's heads, and what they are called in the encoder's training.
-TAUGHT = {"next": "next", "follows": "rated"}
 #: The task of rows that the teacher scored: no head has that name, so that no label is asked for.
 TASK = "taught"
 
@@ -75,7 +73,7 @@ def replies_by_context(sources: Sources, name: str, split: str) -> list[list[Exc
 def teach(recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
     """Let the teacher score part after part; some are held out, and drawn from what no step reads."""
     settings = recipe["teaching"]
-    network = JudgeNetwork.from_pretrained(settings["teacher"], device=arguments.device)
+    network = JudgeNetwork.from_pretrained(settings["teacher"], device=arguments.device, dtype=arguments.dtype)
     tokenizer = PairTokenizer(network.tokenizer, replace(network.config.layout, **settings["layout"]))
     engine, sources = PairEncoder(network, tokenizer), Sources(recipe, trunk, arguments)
     size = 1 + sum(recipe["negatives"].values())
@@ -109,7 +107,7 @@ def teach(recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Nam
             windows = tokenizer.windows([exchange.response for exchange in group])
             group[:] = [replace(exchange, response=parts[0]) for exchange, parts in zip(group, windows, strict=True)]
         logits = network.split(engine.encode([exchange for group in groups for exchange in group]).rows)[1]
-        scores = iter(np.stack([logits[head] for head in TAUGHT], axis=1).round(4).tolist())
+        scores = iter(np.stack([logits[head] for head in settings["heads"]], axis=1).round(4).tolist())
         lines = [
             {"split": split, "context": group[0].context, "facts": group[0].facts,
              "replies": [exchange.response for exchange in group], "scores": [next(scores) for _ in group]}
@@ -151,22 +149,23 @@ class Distillation(LastPhase):
     def losses(self, step: PhaseStep, logits: Tensor) -> dict[str, Tensor]:
         """Softened cross-entropy within a context; squared error of ratings, but for a constant, which no rank sees."""
         losses = super().losses(step, logits)
-        rest = logits[len(logits) - len(step.tasks) :][:, [HEADS.index(head) for head in TAUGHT.values()]]
-        softness, choices, errors = self.recipe["teaching"]["softness"], [], []
+        softness, heads = self.recipe["teaching"]["softness"], self.recipe["teaching"]["heads"].values()
+        rest = logits[len(logits) - len(step.tasks) :, [HEADS.index(head) for head in heads]]
+        choices, errors = [], []
         groups: dict[str, list[int]] = {}
         for row, task in enumerate(step.tasks):
             if task == TASK:
                 groups.setdefault(step.origins[row], []).append(row)
         for index, rows in groups.items():
             target = self.groups["train"][int(index)].scores[step.truth[rows].long()].to(rest.device)
-            errors.append(rest[rows, 1] - target[:, 1])
+            errors.append(rest[rows, 1:] - target[:, 1:])
             if len(rows) > 1:
                 share = (target / softness).softmax(dim=0)
                 choices.append(F.cross_entropy(rest[rows].T / softness, share.T) * softness**2)
         if choices:
             losses["choice"] = torch.stack(choices).mean()
         if errors:
-            losses["rating"] = torch.cat(errors).var(correction=0)
+            losses["rating"] = torch.cat(errors).var(dim=0, correction=0).sum()
         return losses
 
     @torch.inference_mode()
@@ -176,7 +175,7 @@ class Distillation(LastPhase):
         read = [exchange for group in groups for exchange in group.exchanges]
         logits = self.logits(tokenizer.pairs(read), tokenizer.pad_id).cpu()
         targets = torch.cat([group.scores for group in groups])
-        for number, head in enumerate(TAUGHT.values()):
+        for number, head in enumerate(self.recipe["teaching"]["heads"].values()):
             scores = logits[:, HEADS.index(head)]
             figures[f"teacher_{head}"] = round(float(spearmanr(scores, targets[:, number]).statistic), 4)
             parts = zip(torch.split(scores, [len(group.scores) for group in groups]), groups, strict=True)
