@@ -32,6 +32,7 @@ from dialeval.encoders.layout import PairTokenizer
 from dialeval.io.files import read_json_lines, write_atomically
 from dialeval.judge.metric import JudgeNetwork
 from trunk import in_processes, log
+from trunk_network import JUDGE_HEADS
 from trunk_network import TRUNK_HEADS as HEADS
 
 #: The task of rows that the teacher scored: no head has that name, so that no label is asked for.
@@ -149,8 +150,8 @@ class Distillation(LastPhase):
     def losses(self, step: PhaseStep, logits: Tensor) -> dict[str, Tensor]:
         """Softened cross-entropy within a context; squared error of ratings, but for a constant, which no rank sees."""
         losses = super().losses(step, logits)
-        softness, heads = self.recipe["teaching"]["softness"], self.recipe["teaching"]["heads"].values()
-        rest = logits[len(logits) - len(step.tasks) :, [HEADS.index(head) for head in heads]]
+        softness, heads = self.recipe["teaching"]["softness"], self.recipe["teaching"]["heads"]
+        rest = logits[len(logits) - len(step.tasks) :, [HEADS.index(JUDGE_HEADS[head]) for head in heads]]
         choices, errors = [], []
         groups: dict[str, list[int]] = {}
         for row, task in enumerate(step.tasks):
@@ -170,12 +171,12 @@ class Distillation(LastPhase):
 
     @torch.inference_mode()
     def figures(self, sources: Sources, tokenizer: PairTokenizer) -> dict[str, float]:
-        """Also how far both heads agree with the teacher's on what was held out."""
+        """Also how far the heads agree with the teacher's on what was held out."""
         figures, groups = super().figures(sources, tokenizer), self.groups["dev"]
         read = [exchange for group in groups for exchange in group.exchanges]
         logits = self.logits(tokenizer.pairs(read), tokenizer.pad_id).cpu()
         targets = torch.cat([group.scores for group in groups])
-        for number, head in enumerate(self.recipe["teaching"]["heads"].values()):
+        for number, head in enumerate(JUDGE_HEADS[name] for name in self.recipe["teaching"]["heads"]):
             scores = logits[:, HEADS.index(head)]
             figures[f"teacher_{head}"] = round(float(spearmanr(scores, targets[:, number]).statistic), 4)
             parts = zip(torch.split(scores, [len(group.scores) for group in groups]), groups, strict=True)

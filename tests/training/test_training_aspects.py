@@ -398,7 +398,7 @@ def test_the_encoder_learns_from_a_judge(
         graded={"chats": {"head": "rated", "score": "overall", "level": "dialogue", "most": 5}},
         teaching={"teacher": str(teacher), "layout": {"max_length": 40, "response_budget": 12}, "parts": 3,
                   "contexts": 3, "replies": 6, "answers": 2, "held_out_every": 2, "replies_of": ["dbdc3", "chats"],
-                  "softness": 2.0, "heads": {"next": "next", "follows": "rated", "preferred": "preferred"}},
+                  "softness": 2.0, "heads": ["next", "follows", "respectful"]},
         rows=yaml.safe_load((encoders[1].parent / "aspects.yaml").read_text())["rows"] | {"taught": 8},
     )  # fmt: skip
     common = ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32", "--ratings", data / "ratings"]
@@ -421,7 +421,7 @@ def test_the_encoder_learns_from_a_judge(
         tokenizer = PairTokenizer(judge_of_all.network.tokenizer, layout)
         assert not any(pair.cut and not row["context"] for pair in tokenizer.pairs(read))
         logits = judge_of_all.network.split(PairEncoder(judge_of_all.network, tokenizer).encode(read).rows)[1]
-        told = np.stack([logits[head] for head in ("next", "follows", "preferred")], axis=1)
+        told = np.stack([logits[head] for head in ("next", "follows", "respectful")], axis=1)
         np.testing.assert_allclose(row["scores"], told, atol=2e-4)
     # Ratings split by their rows, and two rated replies share text with an evaluation set.
     rated = {row["id"]: row for row in map(json.loads, (data / "ratings" / "dbdc3.jsonl").open())}
@@ -458,7 +458,7 @@ def test_the_losses_of_a_pupil_that_says_what_its_teacher_says(tiny_encoder: Pat
     logits[2, rated] = 11.0  # errors of 8, 5 and 5
     assert float(pupil.losses(step, logits)["rating"]) == pytest.approx(2.0)
 
-    recipe["teaching"]["heads"]["preferred"] = "preferred"
+    recipe["teaching"]["heads"].append("preferred")
     preferred = torch.tensor([[1.0], [0.0], [4.0]])
     pupil.groups = {"train": [distil.Group([], torch.cat([scores, preferred], 1)), distil.Group([], torch.zeros(1, 3))]}
     logits[2:, aspects.HEADS.index("preferred")] = torch.tensor([4.0, 1.0, 3.0])  # errors of 0, 0 and 3
