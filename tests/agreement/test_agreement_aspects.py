@@ -18,7 +18,8 @@ from dialeval.agreement.settings import Settings
 from dialeval.core.exchange import Exchange
 from dialeval.registry.interface import Judged, Level, MetricInfo
 from dialeval.statistics.correlation import spearman
-from toy_benchmark import rated_rows, write_rows
+from shell import write_rows
+from toy_benchmark import rated_rows
 
 #: Every other row says what the user said next.
 ROWS = [{**row, "following": f"so {'so ' * (n % 7)}" if n % 2 else None} for n, row in enumerate(rated_rows(12))]

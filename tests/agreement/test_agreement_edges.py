@@ -14,7 +14,8 @@ from dialeval.cli.options import command_line
 from dialeval.io.files import safe_name, without_machine
 from dialeval.reports.output import write_outputs
 from refusals import refused
-from toy_benchmark import count_words, rated_rows, write_rows
+from shell import write_rows
+from toy_benchmark import count_words, rated_rows
 
 QUICK = Settings(resamples=50, slow_resamples=50)
 

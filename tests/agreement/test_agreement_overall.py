@@ -21,7 +21,8 @@ from dialeval.agreement.settings import Settings
 from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.reports.output import write_outputs
 from dialeval.statistics.correlation import CORRELATIONS
-from toy_benchmark import count_words, few_words, noise, rated_rows, write_rows
+from shell import write_rows
+from toy_benchmark import count_words, few_words, noise, rated_rows
 
 QUICK = Settings(resamples=400, slow_resamples=100)
 

@@ -16,6 +16,7 @@ from dialeval.agreement.sources import find_sources
 from dialeval.reports.leaderboard import render_markdown, render_page
 from dialeval.statistics.raters import human_ceiling
 from refusals import refused
+from shell import write_rows
 from toy_benchmark import (
     Length,
     Repetition,
@@ -26,7 +27,6 @@ from toy_benchmark import (
     picky,
     rated_rows,
     word_share,
-    write_rows,
 )
 
 QUICK = Settings(resamples=400, slow_resamples=200)

@@ -22,6 +22,7 @@ from dialeval.core.specs import split_options
 from dialeval.readers.score_files import BadScoreFile, read_scores
 from dialeval.registry.interface import Judged
 from refusals import refused
+from shell import write_rows
 from toy_benchmark import (
     KILL_AT,
     SEEN,
@@ -32,7 +33,6 @@ from toy_benchmark import (
     picky,
     rated_rows,
     watched,
-    write_rows,
 )
 
 

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
-from typer.testing import CliRunner
 
 from dialeval import benchmarks
 from dialeval.agreement.runs import run
 from dialeval.agreement.settings import Settings
-from dialeval.cli import build_app
 from dialeval.readers import Source
 from dialeval.tuning.opinions import Ratings, read_opinions
 from number_metrics import Distance, Number
+from shell import invoke, write_rows
 
 TURN = {"context": ["Hi"], "response": "Hello"}
 #: Ratings as people write them, and what each says of the reply as a whole.
@@ -62,7 +61,7 @@ def rated(count: int, noise: float, seed: int = 0) -> list[dict[str, Any]]:
 
 def measured(tmp_path: Path, rows: list[dict[str, Any]], metric: Any) -> Any:
     file = tmp_path / "own.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(file, rows)
     report = run([metric], [str(file)], settings=Settings(resamples=500))
     (found,) = report.filters
     return found
@@ -106,12 +105,9 @@ def test_where_nobody_rates_a_row_as_bad_there_is_no_kappa(tmp_path: Path) -> No
 
 def test_the_command_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    Path("as_number.py").write_text("def number(rows):\n    return [float(row.response) for row in rows]\n")
-    Path("own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated(60, 1.0)))
-    asked = ["agreement", "-m", "python:as_number:number", "-b", "own.jsonl", "--out", "out", "--resamples", "200"]
-    ended = CliRunner().invoke(build_app(), [*asked, "--plots", "none"])
-    assert ended.exit_code == 0, ended.output
+    write_rows("own.jsonl", rated(60, 1.0))
+    asked = ["agreement", "-m", "python:number_metrics:value", "-b", "own.jsonl", "--out", "out", "--resamples", "200"]
+    ended = invoke(*asked, "--plots", "none")
     for text in (ended.output, Path("out/leaderboard.md").read_text(), Path("out/leaderboard.html").read_text()):
         assert "worst rows" in text
         assert "kappa" in text

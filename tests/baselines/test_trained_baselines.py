@@ -18,8 +18,9 @@ from dialeval.encoders.int8 import weights_together
 from dialeval.encoders.layout import PairFormat
 from dialeval.papers import network_class
 from refusals import refused
+from shell import write_rows
 from tiny_words import WORDS
-from training_runs import RECIPES, TRAINING, log_of, read_lines, run_here, settings, write_lines
+from training_runs import RECIPES, TRAINING, log_of, read_lines, run_here, settings
 
 pytest.importorskip("dialeval_baselines", reason="`make setup` installs plugins/dialeval-baselines")
 
@@ -200,7 +201,7 @@ def corpora(tmp_path: Path) -> Path:
         for number in range(30)
     ]
     for path, rows in ((root / "pp" / "dev.jsonl", groups), (root / "ratings" / "dstc7.jsonl", ratings)):
-        write_lines(path, rows)
+        write_rows(path, rows)
     (root / "overlaps.json").write_text("{}")
     (root / "ratings" / "overlaps.json").write_text("[]")
     return root

@@ -11,19 +11,14 @@ import stat
 import struct
 from collections.abc import Callable
 from contextlib import suppress
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from anything import JSON
 from density_networks import make_network
-from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.checkpoints.untrusted import adapter_settings, check_files, tensor_shapes
 from dialeval.io.files import atomic_file
@@ -118,33 +113,6 @@ def test_a_config_is_checked_before_anything_is_read(folder: Path, place: str, v
     changed(folder / "config.json", *place.split("."), to=value)
     message = refused(lambda: Density(folder))
     assert SAID.get(place, place.rpartition(".")[2]) in message or place.partition(".")[0] in message
-
-
-PATHS = [tuple(place.split(".")) for place in CONFIGS]
-
-
-# A busy machine draws slowly, which is no failure.
-@pytest.mark.slow
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.sampled_from(PATHS), JSON | st.just(10**400)), min_size=1, max_size=3))
-def test_whatever_a_config_holds_it_is_read_or_refused(
-    sound: Path, tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[tuple[str, ...], Any]]
-) -> None:
-    raw = json.loads((sound / "config.json").read_text())
-    for keys, value in changes:
-        inner: Any = raw
-        for key in keys[:-1]:
-            inner = inner.get(key) if isinstance(inner, dict) else None
-        if isinstance(inner, dict):
-            inner[keys[-1]] = deepcopy(value)
-    folder = tmp_path_factory.mktemp("junk")
-    (folder / "config.json").write_text(json.dumps(raw))
-    problem = ""
-    try:
-        CheckpointConfig.read(folder)
-    except CheckpointError as error:
-        problem = str(error)
-    assert "\n" not in problem
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"a":' * 50_000, b"{}{}"])

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import overlap_metric
-from dialeval.cli import build_app
+from shell import invoke
 
 ROWS = b'{"context": ["Is it still raining?"], "response": "No, it stopped at noon."}\n'
 #: Far more than a well-behaved run takes, far less than what the bombs unpack to.
@@ -66,8 +65,7 @@ def test_a_place_without_rows_is_told_in_a_sentence(tmp_path: Path, case: str) -
     overlap_metric.register()
     make, place, named = PLACES[case]
     make(tmp_path)
-    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(tmp_path / place), "-o", "-"])
-    assert result.exit_code == 2
+    result = invoke("score", "-m", "overlap", "-i", str(tmp_path / place), "-o", "-", code=2)
     assert named in result.stderr
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1

@@ -28,6 +28,7 @@ from dialeval.cli import options as reading
 from dialeval.hub.modules import install, module_folders, modules_cache
 from dialeval.registry import REGISTRY, RegisteredMetric, find_plugins
 from resources import PATIENCE
+from shell import invoke, write_rows
 
 PROGRAM = [sys.executable, overlap_metric.__file__]
 
@@ -72,8 +73,7 @@ def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.Mon
     }
     find_plugins()  # once, and not into these entries
     monkeypatch.setattr("dialeval.registry.REGISTRY", entries)
-    result = CliRunner().invoke(build_app(), ["info"])
-    assert result.exit_code == 0
+    result = invoke("info")
     lines = [line.replace("│", " ").split() for line in result.stdout.splitlines()]
     assert ["dialeval", dialeval.__version__] in lines
     assert any(line[:1] == ["cpu"] and line[-1] in ("float32", "bfloat16", "int8") for line in lines)
@@ -85,21 +85,21 @@ def test_info_names_versions_devices_metrics_and_folders(monkeypatch: pytest.Mon
 
 
 def test_unknown_commands_and_options() -> None:
-    assert CliRunner().invoke(build_app(), ["scoer"]).exit_code == 2
-    assert CliRunner().invoke(build_app(), ["info", "--nothing"]).exit_code == 2
-    assert CliRunner().invoke(build_app(), []).exit_code == 2
+    invoke("scoer", code=2)
+    invoke("info", "--nothing", code=2)
+    invoke(code=2)
 
 
 def test_a_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DIALEVAL_TRACEBACK", "1")
-    result = CliRunner().invoke(build_app(), ["score", "-m", "nothing", "-i", "a.jsonl", "-o", "b.jsonl"])
+    result = invoke("score", "-m", "nothing", "-i", "a.jsonl", "-o", "b.jsonl", code=2)
     assert "Traceback" in result.stderr
     assert re.search("error: .*nothing", result.stderr)
 
 
 def test_modules_are_installed_where_evaluate_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
-    assert CliRunner().invoke(build_app(), ["install-modules"]).exit_code == 0
+    invoke("install-modules")
     (script,) = tmp_path.glob("modules/evaluate_modules/metrics/dialeval--density/*/density.py")
     assert len(script.parent.name) == 64
     assert (
@@ -109,7 +109,7 @@ def test_modules_are_installed_where_evaluate_looks(tmp_path: Path, monkeypatch:
 
     # evaluate takes the newest version; what was installed last has to be it.
     os.utime(script, (1, 1))
-    assert CliRunner().invoke(build_app(), ["install-modules"]).exit_code == 0
+    invoke("install-modules")
     assert script.stat().st_mtime > 1
     assert [path.name for path in script.parent.parent.iterdir()] == [script.parent.name]
 
@@ -199,7 +199,7 @@ def files_on_path(call: Callable[[], object], *, after: str = "") -> list[str]:
 def of_score(folder: Path, metric: str = "judge", *, after: str = "") -> list[str]:
     """The files of `dialeval score` with one file of JSON lines: all, or (`after`) those that its rows pass."""
     rows = folder / "rows.jsonl"
-    rows.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_rows(rows, ROWS)
     app = build_app(["score"])
     arguments = ["score", "-m", metric, "-i", str(rows), "-o", str(folder / "scores.jsonl"), "--overwrite"]
 

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 import overlap_metric
 from dialeval.cli import build_app
 from dialeval.scoring.score_table import table
+from shell import invoke, write_rows
 
 ROWS = [
     {"context": ["the bus is late", "again"], "response": "the bus", "id": "a", "system": "S"},
@@ -30,7 +31,7 @@ VALUES = [0.4, 0.0, 1.0]
 def _in_a_folder_with_rows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     overlap_metric.register()
     monkeypatch.chdir(tmp_path)
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    write_rows("rows.jsonl", ROWS)
 
 
 def score(*options: str, metric: str = "overlap", output: str = "scores.jsonl", piped: str | None = None) -> Result:
@@ -106,14 +107,13 @@ def test_replies_and_turns_stand_beside_the_values_where_asked() -> None:
 
 
 def test_the_judge_is_the_default() -> None:
-    result = CliRunner().invoke(build_app(), ["score", "-i", "rows.jsonl", "-o", "scores.csv"])
-    assert result.exit_code == 0
+    invoke("score", "-i", "rows.jsonl", "-o", "scores.csv")
     assert pd.read_csv("scores.csv")["judge"].between(0, 1).all()
 
 
 def test_several_metrics_make_one_table() -> None:
     rows = [{**row, "reference": "the bus"} for row in ROWS]
-    Path("more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows("more.jsonl", rows)
     assert score("-i", "more.jsonl", "-m", "quoting", metric="overlap,variety").exit_code == 0
     frame = pd.read_json("scores.jsonl", lines=True)
     assert frame.columns.tolist() == ["row", "id", "system", "language", "response", "overlap", "quoting"]
@@ -212,16 +212,6 @@ def test_a_bad_last_row_is_found_before_anything_is_scored(monkeypatch: pytest.M
     assert (result.exit_code, "row 6000 (rows.jsonl, line 6001)" in result.stderr) == (2, True)
 
 
-def test_files_that_are_there_stay(tmp_path: Path) -> None:
-    Path("scores.jsonl").write_text("precious", encoding="utf-8")
-    result = score()
-    assert result.exit_code == 2
-    assert "--overwrite" in result.stderr
-    assert Path("scores.jsonl").read_text(encoding="utf-8") == "precious"
-    assert score("--overwrite").exit_code == 0
-    assert len(Path("scores.jsonl").read_text(encoding="utf-8").splitlines()) == 3
-
-
 def test_a_link_is_followed(tmp_path: Path) -> None:
     Path("real.jsonl").touch()
     Path("scores.jsonl").symlink_to("real.jsonl")
@@ -301,10 +291,9 @@ def test_an_unforeseen_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch
 
 def test_rows_that_were_set_aside_are_not_missed_in_a_plot() -> None:
     rows = [{"context": ["a"], "response": said, "id": f"r{at}"} for at, said in enumerate(["a", 5, "", "b"])]
-    Path("some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    write_rows("some.jsonl", rows)
     assert score("-i", "some.jsonl", "--skip-bad").exit_code == 3
     words = ["plot", "scores", "scores.jsonl", "--input", "some.jsonl", "--out", "plots"]
-    drawn = CliRunner().invoke(build_app(), words)
-    assert (drawn.exit_code, drawn.stdout.strip()) == (0, str(Path("plots", "scores_scores.png")))
+    assert invoke(*words).stdout.strip() == str(Path("plots", "scores_scores.png"))
     Path("some.jsonl").write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
-    assert "row 3" in CliRunner().invoke(build_app(), words).stderr
+    assert "row 3" in invoke(*words, code=2).stderr

@@ -16,6 +16,7 @@ import dialeval.systems
 from dialeval.cli import build_app
 from dialeval.io.files import is_stream, replacing, write_atomically
 from refusals import refused
+from shell import write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -33,9 +34,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     for name in ("new", "old"):
         own = [row for row in made if row["response"].endswith(name)]
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own))
+        write_rows(f"{name}.jsonl", own)
     both = [{**row, "system": row["response"].split()[-1]} for row in made]
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in both))
+    write_rows("rows.jsonl", both)
 
 
 def run(*arguments: str) -> tuple[int, str]:

@@ -21,10 +21,8 @@ from dialeval.core.exchange import Exchange
 from dialeval.encoders import base
 from dialeval.encoders.bert import BertEncoder
 from dialeval.encoders.layout import PairFormat, PairTokenizer
-from dialeval.papers.deb import DebNetwork
 from dialeval.papers.density import DensityNetwork
 from refusals import refused
-from small_checkpoints import small_checkpoint
 from small_encoders import SMALL, batch, model
 
 #: Beside `SMALL`: what a family calls its sizes, or needs to be small.
@@ -179,15 +177,3 @@ def test_a_release_with_heads_has_the_encoders_name_before_its_tensors(tiny_enco
     assert loaded.embeddings.word_embeddings.weight.dtype == torch.float32
     assert torch.equal(loaded.state_dict()["encoder.layer.0.output.dense.weight"],
                        tensors["bert.encoder.layer.0.output.dense.weight"].float())  # fmt: skip
-
-
-def test_a_merged_checkpoint_writes_its_configuration_for_transformers(tiny_encoder: Path, tmp_path: Path) -> None:
-    from transformers import AutoConfig
-
-    folder = small_checkpoint("deb", tiny_encoder, tmp_path / "deb")
-    DebNetwork.from_pretrained(folder, device="cpu").save_pretrained(tmp_path / "merged", merged=True)
-    written, base = json.loads((tmp_path / "merged/encoder.json").read_text()), AutoConfig.from_pretrained(tiny_encoder)
-    assert AutoConfig.for_model(**written).to_dict()["hidden_size"] == base.hidden_size
-    rows: dict[str, Any] = {"responses": ["no thank you"], "contexts": [["hello"]]}
-    metrics = [dialeval.load("deb", checkpoint=one) for one in (folder, tmp_path / "merged")]
-    assert metrics[1].score(**rows).values == pytest.approx(metrics[0].score(**rows).values, abs=1e-6)

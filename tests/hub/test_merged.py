@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import AutoConfig
 
 from density_networks import ROWS, make_network
 from dialeval.checkpoints.find import LAYERS, CheckpointError
@@ -33,6 +35,8 @@ def test_it_scores_the_same_in_float32(folders: tuple[Path, Path]) -> None:
     assert after.signature["checkpoint"].startswith("tiny-merged@")
     assert not any((full / part).exists() for part in ("adapter", LAYERS))
     assert (full / "README.md").read_text() == "# Full\n"
+    described = AutoConfig.for_model(**json.loads((full / "encoder.json").read_text()))
+    assert described.hidden_size == Density(full).network.encoder.config.hidden_size
     state = load_file(full / "model.safetensors")
     assert all(tensor.dtype is torch.float32 for name, tensor in state.items() if name.startswith("encoder."))
 

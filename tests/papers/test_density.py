@@ -148,8 +148,6 @@ def test_a_dialogue_averages_squares(folder: Path) -> None:
 
 
 def test_shrinkage_moves_the_covariance_towards_a_sphere_of_the_same_trace() -> None:
-    from dialeval.papers.density import fit_gaussian
-
     moments = Moments.of(np.array([[0.0, 0], [2, 0], [0, 4], [2, 4]]))  # variances 1 and 4
     _, precision = fit_gaussian(moments, shrinkage=0.5)
     assert precision == pytest.approx(np.diag([1 / 1.75, 1 / 3.25]))

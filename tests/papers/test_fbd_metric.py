@@ -22,6 +22,7 @@ from dialeval.papers.fbd import Fbd, FbdState
 from dialeval.papers.feature_set import FrozenFeatures
 from dialeval.papers.prd import Prd
 from refusals import refused
+from shell import invoke, write_rows
 from small_checkpoints import small_checkpoint
 
 pytestmark = pytest.mark.filterwarnings("ignore:fewer")
@@ -363,7 +364,7 @@ def write(path: Path, exchanges: Sequence[Exchange], *, people: bool = False) ->
         {"context": list(one.context), "response": one.references[0] if people else one.response, "system": one.system}
         for one in exchanges
     ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write_rows(path, lines)
     return str(path)
 
 
@@ -379,10 +380,6 @@ def test_a_file_of_human_rows_is_a_human_side(kind: str, tiny_encoder: Path, tmp
 
 
 def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path, tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from dialeval.cli import build_app
-
     systems = [*rows(system="a"), *rows([reply + " ok" for reply in SYSTEM], system="b")]
     replies, people = write(tmp_path / "replies.jsonl", systems), write(tmp_path / "people.jsonl", rows(), people=True)
     saved = tmp_path / "human.safetensors"
@@ -391,8 +388,7 @@ def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path,
     for reference in (people, str(saved)):
         out, summary = tmp_path / "values.jsonl", tmp_path / "values.jsonl.summary.json"
         command = ["score", "-m", "fbd", "--checkpoint", str(tiny_encoder), "-i", replies, "-o", str(out)]
-        asked = CliRunner().invoke(build_app(), [*command, "--reference", reference, "--overwrite"])
-        assert asked.exit_code == 0, asked.stderr
+        asked = invoke(*command, "--reference", reference, "--overwrite")
         found = json.loads(summary.read_text())["metrics"]["fbd"]
         assert list(found["systems"].values()) == pytest.approx(list(direct.values), abs=1e-9)
         lows, highs = zip(*found["intervals"].values(), strict=True)
@@ -400,6 +396,4 @@ def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path,
         assert highs == pytest.approx(direct.details["high"], abs=1e-6)
         assert f"({lows[1]:.6g} to {highs[1]:.6g} at 95%)" in asked.stderr
         assert f"reference:{Path(reference).name}@" in asked.stderr
-    refused = CliRunner().invoke(build_app(), [*command[:-1], str(tmp_path / "other.jsonl")])
-    assert refused.exit_code == 2
-    assert "reference" in refused.stderr
+    assert "reference" in invoke(*command[:-1], tmp_path / "other.jsonl", code=2).stderr

@@ -13,7 +13,8 @@ from dialeval import papers, registry
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.hub.card import render_card
 from dialeval.papers import network_class
-from training_runs import RECIPES, ROOT, TRAINING, run_here, settings, write_lines
+from shell import write_rows
+from training_runs import RECIPES, ROOT, TRAINING, run_here, settings
 
 SECTION = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Add a learned metric\n")[1].split("\n## ")[0]
 CODE, LINE, RECIPE, COMMANDS, TEST = re.findall(r"```\w+\n(.*?)```", SECTION, re.DOTALL)
@@ -57,7 +58,7 @@ def test_a_learned_metric_as_contributing_adds_it(tmp_path: Path, monkeypatch: p
     recipe = tmp_path / "fits-minilm.yaml"
     recipe.write_text(RECIPE.replace("based_on: ", f"based_on: {RECIPES}/"))
     corpora = tmp_path / "corpora"
-    write_lines(corpora / "pp" / "dev.jsonl", groups())
+    write_rows(corpora / "pp" / "dev.jsonl", groups())
     (corpora / "overlaps.json").write_text("{}")
     chosen = ["leave_out=overlaps.json", "augmentation=[]", "groups={name: pp, split: dev, held_out: 0.25, seed: 0}"]
     chosen += ["training.steps=60", "training.batch_size=16", "training.warmup=2", "training.evaluate_every=20"]

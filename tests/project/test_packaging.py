@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from dialeval.checkpoints.catalogue import checkpoints
-from dialeval.cli import build_app
 from dialeval.version import __version__, how_to_install
+from shell import invoke
 
 pytestmark = pytest.mark.slow
 
@@ -112,12 +111,10 @@ def test_an_installed_package_brings_training_scripts_that_start(installed: Path
 
 def test_training_scripts_are_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(build_app(), ["copy-training", "mine"])
-    assert done.exit_code == 0, done.output
+    invoke("copy-training", "mine")
     kept = {path.name for path in (ROOT / "training" / "recipes").iterdir()}
     assert {path.name for path in Path("mine/recipes").iterdir()} == kept
-    again = CliRunner().invoke(build_app(), ["copy-training", "mine"])
-    assert again.exit_code == 2
+    again = invoke("copy-training", "mine", code=2)
     assert "mine already exists" in again.output
 
 

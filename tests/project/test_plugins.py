@@ -16,6 +16,7 @@ import dialeval
 from dialeval import registry
 from dialeval.cli import build_app
 from refusals import refused
+from shell import write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +75,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(registry, "REGISTRY", dict(registry.REGISTRY))
     Path("own_metrics.py").write_text(OWN)
     Path("leaves_at_once.py").write_text("raise SystemExit(0)\n")
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_rows("rows.jsonl", ROWS)
 
 
 def score(metric: str) -> Result:

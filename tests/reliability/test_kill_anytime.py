@@ -23,7 +23,8 @@ from safetensors.numpy import load_file
 import overlap_metric
 from dialeval.io.files import write_atomically
 from loopback_llm import KEY, by_number, serving
-from toy_benchmark import rated_rows, write_rows
+from shell import write_rows
+from toy_benchmark import rated_rows
 from training_runs import command as training
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,8 @@ from dialeval.core.exchange import Exchange
 from dialeval.papers.fbd import Fbd
 from reproduce.distances import SPOILT, Curve, cones, curves, replies_by_context, replies_of_people, spoil
 from reproduce.feature_statistics import conicity, normality
-from toy_benchmark import labelled_rows, rated_rows, write_rows
+from shell import write_rows
+from toy_benchmark import labelled_rows, rated_rows
 
 SHAPIRO = [2.1, 3.4, 1.9, 5.6, 4.4, 3.8, 2.7, 6.1, 3.3, 4.9, 3.0, 4.1]
 

@@ -20,7 +20,8 @@ from reproduce.papers.listing import PAPERS, TRAINED
 from reproduce.papers.measured import NOT_MEASURED, answers
 from reproduce.papers.render import render
 from reproduce.papers.tables import CellQuery, Column, Paper, Row, Table
-from toy_benchmark import rated_rows, write_rows
+from shell import write_rows
+from toy_benchmark import rated_rows
 
 WORDS = "python:toy_benchmark:count_words"
 LABELS = "python:toy_benchmark:noise?name=never_run"

@@ -8,17 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from dialeval.agreement.runs import Reporter
 from dialeval.baselines.overlap import Bleu1
-from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
 from dialeval.registry.interface import Judged, Level, Metric, MetricInfo
@@ -29,8 +26,8 @@ from dialeval.robustness.trial import run
 from overlap_metric import Variety
 from refusals import refused
 from resources import MIRROR
+from shell import invoke, write_rows
 from small_resources import write_wordnet
-from toy_benchmark import write_rows
 
 TEA = Exchange(("Hi!", "What do you like?"), "I really don't like the well-known tea, but coffee is fine.", id="tea")
 CAR = Exchange(("Where have you been?",), "We bought a car .")
@@ -335,15 +332,10 @@ def test_metrics_of_systems_are_left_out(plain: Path) -> None:
     assert {one.metric for one in found.verdicts} == {"n_words"}
 
 
-def invoke(*arguments: object) -> Any:
-    return CliRunner().invoke(build_app(), ["robustness", *map(str, arguments)])
-
-
 def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     spec = "python:test_robustness:n_words?name=words"
-    done = invoke("-m", spec, "-i", plain, "-o", out, "--attacks", "reverse,repetition,no_punctuation")
-    assert done.exit_code == 0, done.output
+    done = invoke("robustness", "-m", spec, "-i", plain, "-o", out, "-a", "reverse,repetition,no_punctuation")
     rows = [json.loads(line) for line in (out / "robustness.jsonl").read_text().splitlines()]
     assert [(row["metric"], row["attack"], row["n"]) for row in rows] == [
         ("words", "reverse", 8),
@@ -361,21 +353,18 @@ def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> N
 def test_attacks_without_a_name_have_one_on_the_page(tmp_path: Path) -> None:
     rows = [{"context": [f"c{at}"], "response": f"reply {at} to it", "adversarial_response": "no"} for at in range(9)]
     plain = write_rows(tmp_path / "unnamed.jsonl", rows)
-    done = invoke("-m", "python:test_robustness:n_words", "-i", plain, "-o", tmp_path / "out")
-    assert done.exit_code == 0, done.output
+    invoke("robustness", "-m", "python:test_robustness:n_words", "-i", plain, "-o", tmp_path / "out")
     assert "| adversarial | 1.000" in (tmp_path / "out" / "robustness.md").read_text()
 
 
 def test_an_attack_that_is_named_twice_counts_once(plain: Path, tmp_path: Path) -> None:
     assert len(gather(plain, ["repetition", "repetition"]).pairs) == 8
-    done = invoke("-m", "python:test_robustness:n_words", "-i", plain, "-o", tmp_path / "out", "--attacks", "")
-    assert (done.exit_code, "choose others" in done.output) == (2, True), done.output
+    words = ["-m", "python:test_robustness:n_words", "-i", plain, "-o", tmp_path / "out", "--attacks", ""]
+    assert "choose others" in invoke("robustness", *words, code=2).output
 
 
 def test_a_run_without_any_number_fails(plain: Path, tmp_path: Path) -> None:
-    done = invoke("-m", "bleu1", "-i", plain, "-o", tmp_path / "out")
-    assert done.exit_code == 1
-    assert "by construction" in done.output
+    assert "by construction" in invoke("robustness", "-m", "bleu1", "-i", plain, "-o", tmp_path / "out", code=1).output
 
 
 @pytest.mark.slow

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from dialeval.cli import build_app
 from dialeval.core.specs import Condition
+from shell import invoke, write_rows
 
 COLUMNS = ["judge", "judge.relevant", "deb", "judge.fluent", "other.fluent"]
 
@@ -41,18 +40,15 @@ def test_the_command_writes_and_counts_them(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     replies = ["I like it", "no no no", "what is it that you like"]
     rows = [{"context": ["What do you like?"], "response": reply} for reply in replies]
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    given = ["score", "-m", "python:len_of:of_reply", "-i", "rows.jsonl", "--flag", "of_reply<9"]
-    Path("len_of.py").write_text("def of_reply(rows):\n    return [len(row.response) for row in rows]\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    write_rows("rows.jsonl", rows)
+    given = ["score", "-m", "python:number_metrics:letters", "-i", "rows.jsonl", "--flag", "letters<9"]
     for output in ("scores.jsonl", "scores.csv", "scores.parquet"):
-        ended = CliRunner().invoke(build_app(), [*given, "-o", output])
-        assert ended.exit_code == 0, ended.output
+        ended = invoke(*given, "-o", output)
         assert "1 of them flagged" in ended.stderr
     found = [json.loads(line)["flags"] for line in Path("scores.jsonl").read_text().splitlines()]
     assert found == pd.read_parquet("scores.parquet")["flags"].tolist()
     assert [bool(one) for one in found] == [False, True, False]
-    assert CliRunner().invoke(build_app(), [*given[:-1], "kind<2", "-o", "more.jsonl"]).exit_code == 2
+    invoke(*given[:-1], "kind<2", "-o", "more.jsonl", code=2)
     assert not Path("more.jsonl").exists()
 
 
@@ -64,10 +60,10 @@ def test_rows_without_a_value_are_not_called_scored(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     rows = [{"context": ["Was ist das?"], "response": f"Das ist nicht gut für mich {at}."} for at in range(3)]
-    Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows("rows.jsonl", rows)
     Path(f"first_{known}.py").write_text(f"def some_{known}(rows):\n    return [1] * {known} + [None] * {3 - known}\n")
     given = ["score", "-m", f"python:first_{known}:some_{known}", "-i", "rows.jsonl", "-o", "out.jsonl"]
-    ended = CliRunner().invoke(build_app(), given)
+    ended = invoke(*given)
     assert said in ended.stderr
     # A function, or a language model, need not have learned from English.
     assert "not English" not in ended.stderr

@@ -18,6 +18,7 @@ from dialeval.cli import build_app
 from dialeval.readers import Source
 from dialeval.scoring.on_ray import RowScorer, read_dataset, score_dataset, score_systems
 from refusals import refused
+from shell import invoke, write_rows
 from small_checkpoints import small_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -60,7 +61,7 @@ def _local_ray() -> Iterator[None]:
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    write_rows(path, ROWS)
     return path
 
 
@@ -68,8 +69,7 @@ def file(tmp_path: Path) -> Path:
 def test_rows_from_the_shell(file: Path, tiny_encoder: Path, tmp_path: Path) -> None:
     checkpoint = small_checkpoint("deb", tiny_encoder, tmp_path / "tiny")
     command = ["score-ray", "-m", "deb", "-i", str(file), "-o", str(tmp_path / "out"), "--checkpoint", str(checkpoint)]
-    done = CliRunner().invoke(build_app(), [*command, "--actors", "2"])
-    assert done.exit_code == 0, done.output
+    invoke(*command, "--actors", "2")
     scored = pd.read_parquet(tmp_path / "out").set_index("id")["deb"]
     columns = {f"{name}s": [row[name] for row in ROWS] for name in ("response", "context", "id")}
     expected = dialeval.load("deb", checkpoint=checkpoint, device="cpu").score(**columns)
@@ -105,11 +105,9 @@ def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
     options = ["--columns", "context=history,response=answer", "--context-separator", "|", "--other-languages", "skip"]
     for name, given in (("rows.csv", options), ("chats.jsonl", [])):
         out, file = str(tmp_path / f"{name}.out"), str(tmp_path / name)
-        done = CliRunner().invoke(build_app(), ["score-ray", "-m", "deb", "-i", file, "-o", out, *given])
-        assert done.exit_code == 0, done.output
+        invoke("score-ray", "-m", "deb", "-i", file, "-o", out, *given)
         there = str(tmp_path / f"{name}.jsonl")
-        done = CliRunner().invoke(build_app(), ["score", "-m", "deb", "-i", file, "-o", there, *given])
-        assert done.exit_code == 0, done.output
+        invoke("score", "-m", "deb", "-i", file, "-o", there, *given)
         one_process = [json.loads(line) for line in Path(there).read_text().splitlines()]
         found = pd.read_parquet(out)
         assert [str(one) for one in found["id"]] == [one["id"] for one in one_process]

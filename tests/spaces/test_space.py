@@ -28,15 +28,14 @@ import pytest
 
 from refusals import refused
 from resources import PATIENCE
+from shell import invoke
 
 pytest.importorskip("gradio")
 
 import httpx
 from gradio_client import Client
-from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import build_app
 from dialeval.core.exchange import Dialogue
 from dialeval.hub.publish import default_results, make_uploads
 from dialeval.judge.verdicts import compare_replies, judge_conversation
@@ -189,8 +188,7 @@ def test_what_is_ready_to_copy_gives_the_pages_values(judge: Any, tmp_path: Path
         return shown.getvalue()
 
     def answer(command: str) -> str:
-        ended = CliRunner().invoke(build_app(), shlex.split(command)[1:])
-        assert ended.exit_code == 0, ended.output
+        ended = invoke(*shlex.split(command)[1:])
         return ended.stdout
 
     asked = [answer(line) for one in commands for line in one.splitlines()]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+
+from shell import write_rows
 
 pytest.importorskip("gradio")
 pytest.importorskip("playwright.sync_api")
@@ -72,7 +73,7 @@ def rows(path: Path, replies: dict[str, list[str]]) -> str:
         for system, said in replies.items()
         for at, reply in enumerate(said)
     ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    write_rows(path, lines)
     return str(path)
 
 

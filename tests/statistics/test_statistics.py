@@ -18,7 +18,6 @@ from dialeval.statistics.correlation import CORRELATIONS, ROWWISE, kendall, pair
 from dialeval.statistics.discrimination import auc
 from refusals import refused
 
-X, Y = (1, 2, 2, 4, 5), (2, 1, 3, 5, 4)
 LABELS, SCORES = (1, 1, 1, 1, 0, 0, 0, 0), (0.91, 0.62, 0.55, 0.30, 0.58, 0.41, 0.20, 0.05)
 
 columns = st.integers(3, 30).flatmap(
@@ -26,13 +25,6 @@ columns = st.integers(3, 30).flatmap(
         st.lists(st.integers(-5, 5), min_size=n, max_size=n), st.lists(st.integers(-5, 5), min_size=n, max_size=n)
     )
 )
-
-
-def test_correlations_of_a_small_column_with_ties():
-    assert pearson(X, Y).value == pytest.approx(0.769800359, abs=1e-9)
-    assert pearson(X, Y).p == pytest.approx(0.127907, abs=1e-6)
-    assert spearman(X, Y).value == pytest.approx(0.718184846, abs=1e-9)
-    assert kendall(X, Y).value == pytest.approx(0.527046277, abs=1e-9)
 
 
 def brute_kendall(x, y) -> float:
@@ -83,8 +75,8 @@ def test_point_biserial_and_accuracy():
     assert found.value == pytest.approx(0.562211109, abs=1e-9)
     assert found.p == pytest.approx(0.146921320, abs=1e-9)
     assert discrimination.correct(LABELS, SCORES, 0.5).mean() == 0.75
-    # 13 of the 16 pairs of a good and a bad reply are in order.
-    assert discrimination.auc(LABELS, SCORES).value == 13 / 16
+    # A score that equals the threshold is refused.
+    assert discrimination.correct([1, 0], [0.5, 0.5], 0.5).tolist() == [False, True]
 
 
 @given(
@@ -99,7 +91,7 @@ def test_threshold_search_matches_trying_each(rows, kind):
     found = discrimination.search_threshold(labels, scores, grid=grid)
     assert found.errors == min(errors)
     assert found.value == grid[errors.index(min(errors))]
-    assert found.ties == errors.count(min(errors))
+    assert (found.ties, found.n) == (errors.count(min(errors)), len(rows))
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6)), min_size=2, max_size=25))
@@ -134,18 +126,6 @@ def test_corrections_never_make_a_p_value_smaller_and_keep_the_order(p):
 )
 def test_outlier_rule(ratings, mean):
     assert raters.mean_rating(ratings, drop_outliers=True) == pytest.approx(mean, abs=1e-6)
-
-
-def test_human_ceiling_by_hand():
-    ratings = [[1, 2, 3], [2, 2, 5], [4, 3, 4], [5, 5, 4]]
-    expected = np.mean(
-        [pearson([row[k] for row in ratings], [(sum(row) - row[k]) / 2 for row in ratings]).value for k in range(3)]
-    )
-    assert raters.human_ceiling(ratings, "pearson") == pytest.approx(expected)
-    # A row with a single rating has nobody to agree with.
-    assert raters.human_ceiling([*ratings, [1]], "pearson") == pytest.approx(expected)
-    assert math.isnan(raters.human_ceiling([[1], [2], [3]]))
-    assert math.isnan(raters.human_ceiling([]))
 
 
 def test_human_ceiling_over_systems():
@@ -200,11 +180,10 @@ def test_human_ceiling_weighs_positions_by_their_rows():
         parts.append((pearson([r[k] for r in rows], [(sum(r) - r[k]) / (len(r) - 1) for r in rows]).value, len(rows)))
     expected = sum(value * n for value, n in parts) / sum(n for _, n in parts)
     assert raters.human_ceiling(ratings, "pearson") == pytest.approx(expected)
-
-
-def test_threshold_search_takes_the_smallest_of_equally_good_ones():
-    found = discrimination.search_threshold(LABELS, SCORES)
-    assert (found.value, found.errors, found.n, found.ties) == (0.20, 2, 8, 10 + 14 + 4)
+    # A row with a single rating has nobody to agree with.
+    assert raters.human_ceiling([*ratings, [1]], "pearson") == pytest.approx(expected)
+    assert math.isnan(raters.human_ceiling([[1], [2], [3]]))
+    assert math.isnan(raters.human_ceiling([]))
 
 
 rows = st.lists(
@@ -357,8 +336,6 @@ def test_the_observed_order_is_one_of_those_tried() -> None:
     sets = [(good, noise, human, groups)] * 2
     assert paired_tests.permutation_test_over_sets(sets, resamples=49).p == 1 / 50
     assert paired_tests.paired_mean_test(good + 9, noise, groups, resamples=199).p == 1 / 200
-    # Of metrics that are the same every swap reaches the difference of zero.
-    assert paired_tests.permutation_test(good, good, human, groups, resamples=99).p == 1.0
 
 
 def test_the_observed_order_of_systems_is_one_of_those_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,6 +450,8 @@ def test_a_column_that_says_nothing_has_no_correlation_and_no_p(name: str) -> No
     # All but one the same is something, wherever the one stands.
     for column in ([1.0, 2.0, 2.0], [2.0, 1.0, 2.0]):
         assert math.isfinite(CORRELATIONS[name]([1.0, 2.0, 3.0], column).value)
+    # Two points always lie on a line, which is no evidence.
+    assert math.isnan(CORRELATIONS[name]([1.0, 2.0], [3.0, 4.0]).p)
 
 
 def test_attainable_counts_raters_by_their_harmonic_mean() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,10 +63,15 @@ def rows(
     return found
 
 
+def value(exchanges: Sequence[Exchange]) -> list[float]:
+    """The number that a reply is, as a function: `python:number_metrics:value`."""
+    return [float(row.response) for row in exchanges]
+
+
+def letters(exchanges: Sequence[Exchange]) -> list[int]:
+    """How long a reply is."""
+    return [len(row.response) for row in exchanges]
+
+
 def noisy(mean: float, count: int = 60, seed: int = 0) -> list[float]:
     return list(np.random.default_rng(seed).normal(mean, 1.0, count))
-
-
-def written(path: Path, found: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in found), encoding="utf-8")
-    return path

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
 import signal
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -70,11 +68,6 @@ def labelled_rows(name: str, contexts: int = 40, seed: int = 0) -> list[dict[str
         }
         for number in range(contexts)
     ]
-
-
-def write_rows(path: Path, rows: list[dict[str, object]]) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
 
 
 def count_words(exchanges: list[Exchange]) -> list[float]:

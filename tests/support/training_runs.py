@@ -78,13 +78,6 @@ def run_in_two_processes(words: list[str]) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def write_lines(path: Path, rows: Iterable[Any]) -> Path:
-    """JSON lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
-
-
 def read_lines(path: Path) -> list[dict[str, Any]]:
     """JSON lines."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from dialeval.cli import build_app
 from dialeval.readers import Source
 from dialeval.statistics.paired_tests import unpaired_mean_test
 from dialeval.systems import gate, rank
 from number_metrics import Distance, Number
+from shell import invoke, write_rows
 
 
 def talks(
@@ -131,21 +130,17 @@ def test_the_commands_read_conversations(tmp_path: Path, monkeypatch: pytest.Mon
                            ("assistant", "In a village by the sea." if name == "good" else bad))]}
             for at in range(30)
         ]  # fmt: skip
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in chats))
-    run = CliRunner().invoke
+        write_rows(f"{name}.jsonl", chats)
     args = ["--level", "dialogue", "--resamples", "200"]
-    ended = run(build_app(), ["rank", "good.jsonl", "bad.jsonl", *args, "--json", "ranking.json"])
-    assert ended.exit_code == 0, ended.output
+    invoke("rank", "good.jsonl", "bad.jsonl", *args, "--json", "ranking.json")
     assert json.loads(Path("ranking.json").read_text())["standings"][0]["system"] == "good"
     for new, old, code in (("good", "bad", 0), ("bad", "good", 1)):
-        ended = run(build_app(), ["gate", f"{new}.jsonl", "-b", f"{old}.jsonl", "--margin", "0.01", *args])
-        assert ended.exit_code == code, ended.output
+        invoke("gate", f"{new}.jsonl", "-b", f"{old}.jsonl", "--margin", "0.01", *args, code=code)
     Path("few.jsonl").write_text("".join(Path("bad.jsonl").read_text().splitlines(keepends=True)[:3]))
     score = ["score", "-m", "judge,deb", "-i", "few.jsonl", "--per-turn"]
-    assert run(build_app(), [*score, "-o", "turns.jsonl"]).exit_code == 2
+    invoke(*score, "-o", "turns.jsonl", code=2)
     for kind in ("jsonl", "csv", "parquet"):
-        ended = run(build_app(), [*score, "-o", f"turns.{kind}", *args[:2], "--explain", "short"])
-        assert ended.exit_code == 0, ended.output
+        invoke(*score, "-o", f"turns.{kind}", *args[:2], "--explain", "short")
     first = json.loads(Path("turns.jsonl").read_text().splitlines()[0])
     assert [value is not None for value in first["judge.turns"]] == [False, True, False, True]
     assert [value is not None for value in first["deb.turns"]] == [False, True, True, True]

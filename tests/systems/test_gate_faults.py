@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import build_app
 from dialeval.pytest_plugin import assert_not_worse
 from dialeval.systems import gate
-from number_metrics import Manners, Number, noisy, rows, said, written
+from number_metrics import Manners, Number, noisy, rows, said
 from refusals import refused
+from shell import invoke, write_rows
 
 
 def few(count: int, of: int, low: float = 0.01) -> Any:
@@ -144,28 +143,18 @@ def test_limits_that_cannot_be_asked_are_refused() -> None:
      (["--max", "letters<3=none"], 2), (["--max", "letters=0"], 2), (["--min-aspect", "x=-1"], 2),
      (["--min-aspect", "x"], 2)],
 )  # fmt: skip
-def test_the_command_takes_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[str], code: int) -> None:
-    (tmp_path / "count_letters.py").write_text("def letters(rows):\n    return [len(row.response) for row in rows]\n")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_the_command_takes_limits(tmp_path: Path, given: list[str], code: int) -> None:
     replies = [{"context": [f"{at}"], "response": "o" * (10 - 9 * (at == 5)), "id": f"{at}"} for at in range(40)]
-    old = written(tmp_path / "old.jsonl", [{**row, "response": "oooooooooo"} for row in replies])
-    asked = ["gate", str(written(tmp_path / "new.jsonl", replies)), "-b", str(old), "--margin", "1"]
-    ended = CliRunner().invoke(build_app(), [*asked, "-m", "python:count_letters:letters", *given])
-    assert ended.exit_code == code, ended.output
+    old = write_rows(tmp_path / "old.jsonl", [{**row, "response": "oooooooooo"} for row in replies])
+    asked = ["gate", str(write_rows(tmp_path / "new.jsonl", replies)), "-b", str(old), "--margin", "1"]
+    invoke(*asked, "-m", "python:number_metrics:letters", *given, code=code)
 
 
-def test_a_gate_that_cannot_tell_has_another_exit_code_than_one_that_is_worse(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "as_value.py").write_text("def value(rows):\n    return [float(row.response) for row in rows]\n")
-    monkeypatch.syspath_prepend(tmp_path)
+def test_a_gate_that_cannot_tell_has_another_exit_code_than_one_that_is_worse(tmp_path: Path) -> None:
     values = {"old": noisy(3, 40), "same": noisy(3, 40, 1), "bad": noisy(0, 40, 1), "few": noisy(3, 9)}
-    files = [str(written(tmp_path / f"{name}.jsonl", rows(made))) for name, made in values.items()]
+    files = [str(write_rows(tmp_path / f"{name}.jsonl", rows(made))) for name, made in values.items()]
     for new, code in zip(files, (0, 5, 1, 4), strict=True):
-        ended = CliRunner().invoke(
-            build_app(), ["gate", new, "-b", files[0], "-m", "python:as_value:value", "--margin", "0.1"]
-        )
-        assert ended.exit_code == code, ended.output
+        invoke("gate", new, "-b", files[0], "-m", "python:number_metrics:value", "--margin", "0.1", code=code)
 
 
 @pytest.mark.slow

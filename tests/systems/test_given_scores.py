@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import build_app
 from dialeval.systems import rank
-from number_metrics import Distance, Manners, Number, noisy, rows, said, written
+from number_metrics import Distance, Manners, Number, noisy, rows, said
 from refusals import refused
+from shell import invoke, write_rows
 
 BASE = np.array(noisy(3, 80, 1))
 SCORES = {"good": BASE + 1 + 0.1 * np.array(noisy(0, 80, 2)), "also": BASE + 1 + 0.1 * np.array(noisy(0, 80, 3)),
@@ -55,7 +54,7 @@ def test_scores_of_another_judge_are_ranked_as_replies_are(per_context: int) -> 
 
 def test_scores_in_files_and_frames_of_their_own(tmp_path: Path) -> None:
     for name, values in SCORES.items():
-        written(tmp_path / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
+        write_rows(tmp_path / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
     found = rank([tmp_path / f"{name}.jsonl" for name in SCORES], values=[], resamples=500)
     assert [one.cluster for one in found.of("gpt")] == [1, 1, 2]
     assert "contexts are not known" in found.warnings[0]
@@ -84,6 +83,7 @@ def test_scores_that_cannot_be_ranked_are_refused() -> None:
     table = judged()
     refused(ValueError, "question", rank, table, values="gpt", columns={"system": "bot", "context": "nowhere"})
     refused(ValueError, "system", rank, table, values="gpt", columns={"context": "question"})
+    refused(ValueError, "(values)", rank, table, columns=NAMED, resamples=100)
     refused(ValueError, "gtp", rank, table, values="gtp", columns=NAMED)
     refused(ValueError, "gtp", rank, table, values="gpt", columns=NAMED, lower_is_better=["gtp"])
     refused(ValueError, "response", rank, table, values="gpt", columns={**NAMED, "response": "x"})
@@ -110,10 +110,6 @@ def test_columns_of_scores_that_are_not_there_are_refused() -> None:
     refused(ValueError, "leave it out", dialeval.compare, scores, scores, columns={"id": "key"}, resamples=100)
 
 
-def test_scores_without_replies_are_told_what_to_name() -> None:
-    refused(ValueError, "(values)", rank, judged(), columns=NAMED, resamples=100)
-
-
 @pytest.mark.parametrize("cell", ["0,{}", "1.000,{}", "-1,{}"])
 def test_a_decimal_comma_is_told(cell: str, tmp_path: Path) -> None:
     table = tmp_path / "scores.csv"
@@ -129,29 +125,20 @@ def test_exact_decimals_are_scores() -> None:
 
 def test_the_command_ranks_scores(tmp_path: Path) -> None:
     pd.DataFrame(judged()).to_csv(tmp_path / "judged.csv", index=False)
-    run = [
-        "rank",
-        f"scores:{tmp_path / 'judged.csv'}",
-        "--columns",
-        "context=question,system=bot",
-        "--resamples",
-        "200",
-    ]
-    ended = CliRunner().invoke(build_app(), [*run, "--json", str(tmp_path / "out.json")])
-    assert ended.exit_code == 0, ended.output
+    file, named = f"scores:{tmp_path / 'judged.csv'}", ["--columns", "context=question,system=bot"]
+    invoke("rank", file, *named, "--resamples", 200, "--json", tmp_path / "out.json")
     assert {one["metric"] for one in json.loads((tmp_path / "out.json").read_text())["standings"]} == {"gpt", "length"}
-    chosen = CliRunner().invoke(build_app(), [run[0], f"{run[1]}#gpt", *run[2:], "--lower-is-better", "gpt"])
+    chosen = invoke("rank", f"{file}#gpt", *named, "--resamples", 200, "--lower-is-better", "gpt")
     assert "gpt: bad is best" in chosen.output
     assert "length" not in chosen.output
     for name, values in SCORES.items():
-        written(tmp_path / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
+        write_rows(tmp_path / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
     files = [f"scores:{tmp_path / name}.jsonl" for name in ("good", "bad")]
-    assert "gpt: good is best" in CliRunner().invoke(build_app(), ["rank", *files]).output
-    assert "gpt: x is best" in CliRunner().invoke(build_app(), ["rank", f"x={files[0]}", files[1]]).output
-    assert CliRunner().invoke(build_app(), ["rank", files[0], str(tmp_path / "bad.jsonl")]).exit_code == 2
-    assert CliRunner().invoke(build_app(), ["rank", files[0], "scores:none.jsonl"]).exit_code == 2
-    other = CliRunner().invoke(build_app(), ["rank", *files, "--json", str(tmp_path / "bad.jsonl")])
-    assert other.exit_code == 2
+    assert "gpt: good is best" in invoke("rank", *files).output
+    assert "gpt: x is best" in invoke("rank", f"x={files[0]}", files[1]).output
+    invoke("rank", files[0], tmp_path / "bad.jsonl", code=2)
+    invoke("rank", files[0], "scores:none.jsonl", code=2)
+    invoke("rank", *files, "--json", tmp_path / "bad.jsonl", code=2)
 
 
 @pytest.mark.parametrize("metric", [Number(), Distance()])
@@ -170,21 +157,15 @@ def test_a_file_with_a_column_for_each_bot_is_ranked(tmp_path: Path, metric: Num
     refused(ValueError, "reply_columns", rank, {"a": table}, metric, reply_columns=["good", "bad"])
 
 
-def test_the_command_ranks_the_columns_of_a_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_command_ranks_the_columns_of_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     table = [
         {"question": f"What is {at}?", "bot_a": "a long reply", "bot_b": "short", "bot_x": "?"} for at in range(40)
     ]
     pd.DataFrame(table).to_csv(tmp_path / "bots.csv", index=False)
-    (tmp_path / "characters.py").write_text("def characters(rows):\n    return [len(row.response) for row in rows]\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    asked = ["rank", str(tmp_path / "bots.csv"), "--systems", "bot_a,bot_b", "-m", "python:characters:characters"]
-    ended = CliRunner().invoke(build_app(), asked)
-    assert ended.exit_code == 0, ended.output
-    assert "characters: bot_a is best." in ended.output
+    asked = ["rank", tmp_path / "bots.csv", "--systems", "bot_a,bot_b", "-m", "python:number_metrics:letters"]
+    assert "letters: bot_a is best." in invoke(*asked).output
     assert [one.message for one in caplog.records] == [f"{tmp_path / 'bots.csv'}: ignored columns: bot_x"]
-    assert CliRunner().invoke(build_app(), [*asked, "--systems", "bot_c"]).exit_code == 2
+    invoke(*asked, "--systems", "bot_c", code=2)
 
 
 def test_systems_are_shown_by_aspect() -> None:

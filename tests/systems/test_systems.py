@@ -17,18 +17,17 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
 from dialeval.pytest_plugin import assert_not_worse
 from dialeval.readers.pairing import ItemLevel, pair, pair_by_context, read_items
 from dialeval.registry.interface import Judged
 from dialeval.systems import gate, rank
-from number_metrics import Distance, Number, noisy, rows, written
+from number_metrics import Distance, Number, noisy, rows
 from refusals import refused
+from shell import invoke, write_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -248,6 +247,7 @@ def three_bots(count: int = 80) -> list[dict[str, Any]]:
 
 def test_systems_are_ranked_and_those_that_cannot_be_told_apart_share_a_cluster() -> None:
     found = rank(three_bots(), [Number()])
+    assert found.to_pandas()["system"].tolist() == [one.system for one in found.standings]
     assert [one.cluster for one in found.of("number")] == [1, 1, 2]
     assert found.of("number")[2].system == "bad"
     assert {one.system for one in found.of("number")[:2]} == {"good", "also"}
@@ -271,15 +271,6 @@ def test_the_direction_of_a_metric_turns_the_order() -> None:
     first = found.of("distance")[0]
     assert (first.system, first.cluster, first.win_rate) == ("bad", 1, 1.0)
     assert found.sentence("distance") == "distance: bad is best; good cannot be told from also."
-
-
-def test_files_of_their_own_are_paired_by_id() -> None:
-    base = noisy(3)
-    found = rank({"a": rows(base), "b": rows([value - 1 for value in base])[::-1]}, [Number()])
-    assert found.pair_tests[0].difference == pytest.approx(1)
-    assert found.pair_tests[0].n_contexts == 60
-    frame = found.to_pandas()
-    assert frame["system"].tolist() == ["a", "b"]
 
 
 def test_what_cannot_be_ranked_is_refused() -> None:
@@ -342,7 +333,7 @@ def test_an_aspect_that_no_reply_has_is_nothing_lost() -> None:
 @pytest.mark.parametrize(("covered", "contexts"), [(60, 15), (54, 14 + 6), (30, 8 + 30), (0, 60)])
 def test_rows_without_a_context_are_told_and_many_are_refused(tmp_path: Path, covered: int, contexts: int) -> None:
     known = [*rows(noisy(3), per_context=4)[:covered], {"id": "other", "context": "Hi", "response": "Hi"}]
-    scored, file = Number().score(rows(noisy(3))), written(tmp_path / "rows.jsonl", known)
+    scored, file = Number().score(rows(noisy(3))), write_rows(tmp_path / "rows.jsonl", known)
     ask: Any = partial(dialeval.compare, scored, scored, rows=[file])
     if covered < 54:
         refused(ValueError, f"{60 - covered} of 60", ask)
@@ -355,11 +346,10 @@ def test_compare_says_that_contexts_are_not_known(tmp_path: Path) -> None:
     rows = [{"id": str(at), "context": ["Hi"], "response": "a"} for at in range(8)]
     for name, key, values in (("rows", None, rows), ("old", 0.0, rows), ("new", 0.1, rows)):
         lines = [row if key is None else {"id": row["id"], "judge": key + at} for at, row in enumerate(values)]
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    words = ["compare", str(tmp_path / "old.jsonl"), str(tmp_path / "new.jsonl"), "--resamples", "100"]
-    printed = CliRunner().invoke(build_app(), words).output
-    assert "--rows" in printed
-    assert "not known" not in CliRunner().invoke(build_app(), [*words, "--rows", str(tmp_path / "rows.jsonl")]).output
+        write_rows(tmp_path / f"{name}.jsonl", lines)
+    words = ["compare", tmp_path / "old.jsonl", tmp_path / "new.jsonl", "--resamples", 100]
+    assert "--rows" in invoke(*words).output
+    assert "not known" not in invoke(*words, "--rows", tmp_path / "rows.jsonl").output
 
 
 def test_replies_of_chat_logs_meet_without_their_suffixes() -> None:
@@ -404,33 +394,29 @@ def test_wrong_arguments_of_assert_not_worse_end_in_one_sentence(name: str, valu
     refused(pytest.fail.Exception, name.replace("baseline", "int"), lambda: assert_not_worse(**asked))
 
 
-def test_rank_and_gate_read_what_score_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_and_gate_read_what_score_reads(tmp_path: Path) -> None:
     new = [{"frage": f"tell me {at}", "antwort": f"the cat sat {at}", "soll": f"the cat sat {at}"} for at in range(40)]
     old = [{"q": row["frage"], "a": "a dog", "r": row["soll"]} for row in new]
-    files = [str(written(tmp_path / name, own)) for name, own in (("new.jsonl", new), ("old.jsonl", old))]
+    files = [str(write_rows(tmp_path / name, own)) for name, own in (("new.jsonl", new), ("old.jsonl", old))]
     named = ["--columns", "context=frage,response=antwort,references=soll"]
     gated = ["gate", files[0], "-b", files[1], "-m", "bleu2", "--margin", "0.1", *named]
     scores = [{"row": at, "value": at % 3} for at in range(40)]
-    scored = [str(written(tmp_path / name, scores)) for name in ("a_scores.jsonl", "b_scores.jsonl")]
+    scored = [str(write_rows(tmp_path / name, scores)) for name in ("a_scores.jsonl", "b_scores.jsonl")]
     compared = ["compare", *scored, "--rows", files[0], "--rows", files[1], "--resamples", "100", *named]
     for asked in (gated, ["rank", *files, "-m", "bleu2", *named], compared):
-        assert CliRunner().invoke(build_app(), asked).exit_code == 2
-        done = CliRunner().invoke(build_app(), [*asked, "--columns-b", "context=q,response=a,references=r"])
-        assert done.exit_code == 0, done.output
+        invoke(*asked, code=2)
+        invoke(*asked, "--columns-b", "context=q,response=a,references=r")
     logs = []
     for name in ("a", "b"):
         turns = [("user", "hello there"), ("guide", f"hi from {name}")]
         log = [
             {"id": str(at), "messages": [{"role": role, "content": text} for role, text in turns]} for at in range(5)
         ]
-        logs.append(str(written(tmp_path / f"{name}.jsonl", log)))
-    (tmp_path / "own_length.py").write_text("def length(rows):\n    return [len(row.response) for row in rows]\n")
-    monkeypatch.syspath_prepend(tmp_path)
+        logs.append(str(write_rows(tmp_path / f"{name}.jsonl", log)))
     for command in (["rank", *logs], ["gate", logs[0], "-b", logs[1], "--margin", "1", "--min-contexts", "1"]):
-        asked = [*command, "-m", "python:own_length:length?name=own_length"]
-        assert CliRunner().invoke(build_app(), asked).exit_code == 2
-        done = CliRunner().invoke(build_app(), [*asked, "--judge-role", "guide"])
-        assert done.exit_code == 0, done.output
+        asked = [*command, "-m", "python:number_metrics:letters"]
+        invoke(*asked, code=2)
+        invoke(*asked, "--judge-role", "guide")
 
 
 # --- commands --------------------------------------------------------------------------------------
@@ -448,19 +434,16 @@ def replies(good: bool, system: str | None = None, count: int = 40) -> list[dict
 
 
 def test_the_gate_writes_reports_and_an_error_replaces_them(tmp_path: Path) -> None:
-    good, bad = written(tmp_path / "good.jsonl", replies(True)), written(tmp_path / "bad.jsonl", replies(False))
+    good, bad = write_rows(tmp_path / "good.jsonl", replies(True)), write_rows(tmp_path / "bad.jsonl", replies(False))
     files = {name: tmp_path / f"gate.{name}" for name in ("xml", "md", "json")}
-    asked = ["-b", str(bad), "-m", "bleu2", "--margin", "0.02", "--junit", str(files["xml"]),
-             "--markdown", str(files["md"]), "--json", str(files["json"])]  # fmt: skip
-    runner, app = CliRunner(), build_app()
-    printed = runner.invoke(app, ["gate", str(good), *asked])
-    assert printed.exit_code == 0, printed.output
+    reports = ["--junit", files["xml"], "--markdown", files["md"], "--json", files["json"]]
+    asked = ["-b", bad, "-m", "bleu2", "--margin", "0.02", *reports]
+    printed = invoke("gate", good, *asked)
     assert printed.output.strip().splitlines()[-1].startswith("passed: bleu2")
     assert ElementTree.parse(files["xml"]).getroot().get("failures") == "0"
     assert json.loads(files["json"].read_text())["n_contexts"] == 40
     assert "✅" in files["md"].read_text("utf-8")
-    missing = runner.invoke(app, ["gate", str(tmp_path / "none & <none>.jsonl"), *asked])
-    assert missing.exit_code == 2
+    invoke("gate", tmp_path / "none & <none>.jsonl", *asked, code=2)
     suite = ElementTree.parse(files["xml"]).getroot()
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", "0", "1")
     error = suite.find("testcase/error")
@@ -472,14 +455,10 @@ def test_the_gate_writes_reports_and_an_error_replaces_them(tmp_path: Path) -> N
 
 
 def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
-    one = written(tmp_path / "all.jsonl", replies(True, "new") + replies(False, "old"))
+    one = write_rows(tmp_path / "all.jsonl", replies(True, "new") + replies(False, "old"))
     outputs = {name: tmp_path / f"ranking.{name}" for name in ("md", "json", "html", "png")}
-    printed = CliRunner().invoke(
-        build_app(),
-        ["rank", str(one), "-m", "bleu2,rougeL", "--markdown", str(outputs["md"]), "--json", str(outputs["json"]),
-         "--html", str(outputs["html"]), "--plot", str(outputs["png"])],
-    )  # fmt: skip
-    assert printed.exit_code == 0, printed.output
+    reports = ["--markdown", outputs["md"], "--json", outputs["json"], "--html", outputs["html"]]
+    printed = invoke("rank", one, "-m", "bleu2,rougeL", *reports, "--plot", outputs["png"])
     kept = json.loads(outputs["json"].read_text())
     assert {row["metric"] for row in kept["standings"]} == {"bleu2", "rougeL"}
     assert "| 1 | new |" in outputs["md"].read_text("utf-8")
@@ -487,12 +466,9 @@ def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
     for told_in in (outputs["md"].read_text("utf-8"), outputs["html"].read_text("utf-8"), printed.output):
         assert re.search("bleu2: new ", told_in)
         assert "< .001" in told_in.replace("&lt;", "<")
-    new, old = written(tmp_path / "new.jsonl", replies(True)), written(tmp_path / "old.jsonl", replies(False))
-    files = CliRunner().invoke(build_app(), ["rank", f"fresh={new}", str(old), "-m", "bleu2"])
-    assert "bleu2: fresh " in files.output
-    twice = CliRunner().invoke(build_app(), ["rank", str(new), str(new), "-m", "bleu2"])
-    assert twice.exit_code == 2
-    assert "the same name" in twice.output
+    new, old = write_rows(tmp_path / "new.jsonl", replies(True)), write_rows(tmp_path / "old.jsonl", replies(False))
+    assert "bleu2: fresh " in invoke("rank", f"fresh={new}", old, "-m", "bleu2").output
+    assert "the same name" in invoke("rank", new, new, "-m", "bleu2", code=2).output
 
 
 def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
@@ -506,7 +482,7 @@ def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
     files = []
     for name, more in (("old", 0), ("new", 1)):
         scores = [{"id": f"row-{at}", "number": round(one + more, 6)} for at, one in enumerate(base)]
-        files.append(written(tmp_path / f"{name}.jsonl", scores))
+        files.append(write_rows(tmp_path / f"{name}.jsonl", scores))
     (kept,) = dialeval.compare(*files, resamples=500)
     assert (kept.verdict, kept.higher_is_better) == ("new.jsonl is higher", None)
     assert kept.difference == pytest.approx(-1)
@@ -520,7 +496,7 @@ def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
 def test_the_ends_of_intervals_are_not_compared(tmp_path: Path) -> None:
     columns = {"judge": 0.5, "judge.relevant": 0.4, "judge.low": 0.1, "judge.high": 0.9}
     scores = [{"id": f"row-{at}", **{name: value + at / 100 for name, value in columns.items()}} for at in range(9)]
-    file = written(tmp_path / "scores.jsonl", scores)
+    file = write_rows(tmp_path / "scores.jsonl", scores)
     assert [one.metric for one in dialeval.compare(file, file, resamples=100)] == ["judge", "judge.relevant"]
     (chosen,) = dialeval.compare(f"{file}#judge.low", f"{file}#judge.low", resamples=100)
     assert chosen.metric == "judge.low"
@@ -532,8 +508,8 @@ def test_the_example_workflow_runs_as_it_stands(tmp_path: Path) -> None:
     steps = yaml.safe_load((ROOT / "examples" / "ci" / "dialeval-gate.yml").read_text())["jobs"]["gate"]["steps"]
     script = {step["name"]: step["run"] for step in steps if "run" in step}
     (tmp_path / "tests").mkdir()
-    written(tmp_path / "tests" / "baseline.jsonl", replies(True, count=30))
-    written(tmp_path / "new.jsonl", replies(True, count=30))
+    write_rows(tmp_path / "tests" / "baseline.jsonl", replies(True, count=30))
+    write_rows(tmp_path / "new.jsonl", replies(True, count=30))
     # The command of the environment that runs these tests; the metric needs no network.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}

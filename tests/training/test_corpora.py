@@ -21,7 +21,7 @@ from corpora.negatives import NegativeCounts, NegativeSampler, corrupt
 from dialeval.core.exchange import Exchange
 from refusals import refused
 from resources import MIRROR
-from training_runs import write_lines
+from shell import write_rows
 
 
 def lines(rows: Iterable[Any]) -> str:
@@ -312,7 +312,7 @@ def test_a_rare_word_that_is_shared_counts_for_more_than_a_frequent_one_and_repe
 
 
 def write(root: Path, rows: list[dict[str, Any]], name: str = "pp", split: str = "dev") -> Path:
-    return write_lines(root / name / f"{split}.jsonl", rows)
+    return write_rows(root / name / f"{split}.jsonl", rows)
 
 
 def groups(count: int = 20) -> list[Group]:

@@ -18,7 +18,7 @@ import deb
 import stages
 from corpora.grouped import Group, hold_out
 from refusals import refused
-from training_runs import write_lines
+from shell import write_rows
 
 #: Of the grouped contexts d0…d9 two share text with a benchmark, and two come from dialogues of test contexts.
 BENCHMARK, FROM_TEST = {"d0", "d1"}, {"d2", "d3"}
@@ -38,9 +38,9 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"id": f"{split}-{one}", "utterances": [f"{split} {one} turn {turn}" for turn in range(4)]}
             for one in range(8)
         ]
-        write_lines(root / "chat" / f"{split}.jsonl", rows)
-    write_lines(root / "pp" / "dev.jsonl", [group(f"d{number}") for number in range(10)])
-    write_lines(root / "pp" / "more.jsonl", [group(f"m{number}") for number in range(20)])
+        write_rows(root / "chat" / f"{split}.jsonl", rows)
+    write_rows(root / "pp" / "dev.jsonl", [group(f"d{number}") for number in range(10)])
+    write_rows(root / "pp" / "more.jsonl", [group(f"m{number}") for number in range(20)])
     overlaps = {
         "chat": {"train vs validation": ["train-0"], "shares text with a benchmark": {"some": {"chat": ["train-1"]}}},
         "pp": {"shares text with a benchmark": {"some": {"pp": ["d0"]}, "other": {"pp": ["d1", "m0"]}}},

@@ -37,10 +37,11 @@ from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.hub.card import rated as rated_by
 from dialeval.judge.metric import ASPECTS, Judge
 from history import TrainingRun
+from shell import write_rows
 from small_checkpoints import small_checkpoint
 from starts import start_weights
 from tiny_words import WORDS
-from training_runs import TRAINING, run_here, settings, write_lines
+from training_runs import TRAINING, run_here, settings
 
 GROUPS = {"name": "pp", "split": "dev", "held_out": 0.25, "seed": 0}
 FAULTS = (
@@ -146,20 +147,20 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {"id": f"g{at}", "context": [text()], **{kind: [text() for _ in range(3)] for kind in kinds}}
         for at in range(24)
     ]
-    write_lines(root / "pp" / "dev.jsonl", groups)
+    write_rows(root / "pp" / "dev.jsonl", groups)
     for split in ("train", "validation"):
         chat = [
             {"id": f"{split}{at}", "utterances": [text("i have two dogs and") for _ in range(5)],
              "speakers": list("ababa"), "persona": [["i like two dogs"], ["i have a cat"]]}
             for at in range(60)
         ]  # fmt: skip
-        write_lines(root / "chat" / f"{split}.jsonl", chat)
+        write_rows(root / "chat" / f"{split}.jsonl", chat)
 
     answers = [{"id": f"a{at}", "utterances": [text(), ". ".join(text() for _ in range(5))]} for at in range(12)]
-    write_lines(root / "answers" / "train.jsonl", answers)
+    write_rows(root / "answers" / "train.jsonl", answers)
 
     often = [{"id": f"o{at}", "utterances": [text(), "i like dogs", text(), "i like cats"]} for at in range(30)]
-    write_lines(root / "often" / "train.jsonl", often)
+    write_rows(root / "often" / "train.jsonl", often)
 
     def rated(source: str, scores: dict[str, float], **more: Any) -> list[dict[str, Any]]:
         return [
@@ -169,15 +170,15 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for at in range(40)
         ]  # fmt: skip
 
-    write_lines(root / "ratings" / "dbdc3.jsonl", rated("dbdc3", {"no_breakdown": 1}))
-    write_lines(root / "ratings" / "begin.jsonl", rated("begin", {"attributable": 1}, facts=["i have a cat"]))
-    write_lines(root / "ratings" / "convabuse.jsonl", rated("convabuse", {"respectful": 1}))
+    write_rows(root / "ratings" / "dbdc3.jsonl", rated("dbdc3", {"no_breakdown": 1}))
+    write_rows(root / "ratings" / "begin.jsonl", rated("begin", {"attributable": 1}, facts=["i have a cat"]))
+    write_rows(root / "ratings" / "convabuse.jsonl", rated("convabuse", {"respectful": 1}))
     pairs = [
         {**row, "response_a": text(), "response_b": text(), "preferred": rng.choice("ab")} for row in rated("liked", {})
     ]
-    write_lines(root / "ratings" / "liked.jsonl", pairs)
+    write_rows(root / "ratings" / "liked.jsonl", pairs)
     chats = {"level": "dialogue", "response": None, "context": [text() for _ in range(4)]}
-    write_lines(
+    write_rows(
         root / "ratings" / "chats.jsonl", rated("chats", {"overall": 5}, **chats, speakers=["user", "system"] * 2)
     )
     (root / "ratings" / "overlaps.json").write_text(json.dumps({"dbdc3-0": ["x"], "dbdc3-2": ["x"]}))

@@ -18,8 +18,9 @@ from cmn_networks import make_network
 from corpora.batches import Candidates
 from dialeval.core.exchange import Exchange
 from dialeval.papers.cmn import Cmn
+from shell import write_rows
 from tiny_words import WORDS
-from training_runs import STEPS, TRAINING, killed_after_saves, log_of, run_here, same, settings, weights, write_lines
+from training_runs import STEPS, TRAINING, killed_after_saves, log_of, run_here, same, settings, weights
 
 pytestmark = pytest.mark.slow
 
@@ -46,7 +47,7 @@ def corpora(tiny_corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         }
         for number in range(24)
     ]
-    write_lines(root / "graded" / "validation.jsonl", rows)
+    write_rows(root / "graded" / "validation.jsonl", rows)
     return root
 
 

@@ -23,6 +23,7 @@ from dialeval.encoders.layout import PairFormat
 from dialeval.papers.deb import Deb, DebNetwork
 from dialeval.papers.quantidce import QuantiDce
 from refusals import refused
+from shell import write_rows
 from tiny_words import WORDS
 from training_runs import (
     RECIPES,
@@ -34,7 +35,6 @@ from training_runs import (
     same,
     settings,
     weights,
-    write_lines,
 )
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     for split, count in (("train", 30), ("validation", 12)):
         chat = [{"id": f"{split}-{number}", "utterances": [text() for _ in range(3)]} for number in range(count)]
-        write_lines(root / "chat" / f"{split}.jsonl", chat)
+        write_rows(root / "chat" / f"{split}.jsonl", chat)
 
     def group(number: int, kinds: int) -> dict[str, Any]:
         word = rng.choice(WORDS)
@@ -62,8 +62,8 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
         names = ["positive_responses", "adversarial_negative_responses", "random_negative_responses"]
         return {"id": f"g{number}", "context": [text(word)], **dict(zip(names[:kinds], replies, strict=False))}
 
-    write_lines(root / "pp" / "dev.jsonl", [group(number, 3) for number in range(24)])
-    write_lines(root / "pp" / "more.jsonl", [group(number, 1) for number in range(100, 130)])
+    write_rows(root / "pp" / "dev.jsonl", [group(number, 3) for number in range(24)])
+    write_rows(root / "pp" / "more.jsonl", [group(number, 1) for number in range(100, 130)])
     ratings = [
         {
             "id": f"r{number}",
@@ -73,7 +73,7 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for number in range(20)
     ]
-    write_lines(root / "ratings" / "rated.jsonl", ratings)
+    write_rows(root / "ratings" / "rated.jsonl", ratings)
     (root / "overlaps.json").write_text(json.dumps({"chat": {"train vs validation": ["train-0"]}}))
     return root
 

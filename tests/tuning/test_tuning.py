@@ -29,6 +29,7 @@ from dialeval.tuning.crossing import BeforeAfter, WithInterval, agreement_where_
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
 from refusals import refused
+from shell import write_rows
 
 
 @pytest.fixture(scope="module")
@@ -254,7 +255,7 @@ def test_ratings_by_aspect_are_those_of_the_whole_impression(tmp_path: Path) -> 
     assert isinstance(read, Ratings)
     assert read.raters[:4] == ((3, 5), (3,), (2, 5), (1, 2))
     path = tmp_path / "mine.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows[:3]))
+    write_rows(path, rows[:3])
     assert benchmarks.load(path).dataset["ratings"][1] == {"wit": [2.0], "overall": [3.0]}
 
 

@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from dialeval.cli import build_app
 from dialeval.tuning import tune, tuned
 from rated_rows import rated, small_judge
 from refusals import refused
 from resources import PATIENCE
+from shell import invoke
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +30,9 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(judge: Path, place: Path, *options: str) -> tuple[int, str]:
-    fixed = ["--checkpoint", str(judge), "--device", "cpu", "--resamples", "200"]
-    arguments = ["tune", str(place / "rated.jsonl"), "--out", str(place / "mine"), *fixed, *options]
-    ended = CliRunner().invoke(build_app(), arguments)
-    return ended.exit_code, ended.output
+def run(judge: Path, place: Path, *options: str, code: int = 0) -> str:
+    fixed = ["--checkpoint", judge, "--device", "cpu", "--resamples", 200]
+    return invoke("tune", place / "rated.jsonl", "--out", place / "mine", *fixed, *options, code=code).output
 
 
 def left_in(place: Path) -> set[str]:
@@ -43,8 +40,7 @@ def left_in(place: Path) -> set[str]:
 
 
 def test_the_command_says_what_it_found(judge: Path, place: Path) -> None:
-    code, output = run(judge, place)
-    assert code == 0, output
+    output = run(judge, place)
     assert re.search(r"\b120\b.*\b40 contexts\b", output)
     for word in ("before", "after", "difference", "uses_facts", "90 % intervals"):
         assert word in output
@@ -56,26 +52,24 @@ def test_the_command_warns_of_other_languages(judge: Path, place: Path) -> None:
     german = [{**row, "response": f"Das ist nicht gut und ich mag {row['response']}"} for row in rated(120)]
     (place / "rated.jsonl").write_text("\n".join(map(json.dumps, german)))
     with pytest.warns(UserWarning, match=r"^120 of 120 replies are not English \(de 120\)"):
-        assert run(judge, place)[0] == 0
+        run(judge, place)
 
 
 def test_a_folder_that_holds_something_is_refused(judge: Path, place: Path) -> None:
     (place / "mine").mkdir()
     (place / "mine" / "thesis.txt").write_text("years of work")
-    code, output = run(judge, place)
-    assert (code, "mine" in output) == (2, True), output
-    code, output = run(judge, place, "--overwrite")
-    assert code == 2, output
+    assert "mine" in run(judge, place, code=2)
+    run(judge, place, "--overwrite", code=2)
     assert (place / "mine" / "thesis.txt").read_text() == "years of work"
 
 
 @pytest.mark.slow
 def test_a_checkpoint_is_replaced_when_asked(judge: Path, place: Path) -> None:
     (place / "mine").mkdir()
-    assert run(judge, place)[0] == 0, "an empty folder is nothing"
+    run(judge, place)  # an empty folder is nothing
     (place / "mine" / "old.txt").write_text("of the former one")
-    assert run(judge, place)[0] == 2
-    assert run(place / "mine", place, "--overwrite")[0] == 0, "a judge may be tuned further in its own place"
+    run(judge, place, code=2)
+    run(place / "mine", place, "--overwrite")  # a judge may be tuned further in its own place
     assert not (place / "mine" / "old.txt").exists()
     assert "earlier" in json.loads((place / "mine" / "config.json").read_text())["training"]["tuned"]
     assert left_in(place) == {"mine"}
@@ -85,15 +79,14 @@ def test_a_checkpoint_is_replaced_when_asked(judge: Path, place: Path) -> None:
 def test_what_fails_while_writing_leaves_the_former_one(
     judge: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(judge, place)[0] == 0
+    run(judge, place)
     before = (place / "mine" / "config.json").read_bytes()
 
     def broken(folder: Path) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(tuned, "Judge", broken)
-    code, _ = run(judge, place, "--overwrite")
-    assert code == 130
+    run(judge, place, "--overwrite", code=130)
     assert (place / "mine" / "config.json").read_bytes() == before
     assert left_in(place) == {"mine"}
     with pytest.raises(KeyboardInterrupt):
@@ -135,18 +128,17 @@ def kill(judge: Path, place: Path, moment: str) -> None:
 @pytest.mark.slow
 def test_a_kill_leaves_no_half_folder(judge: Path, place: Path) -> None:
     kill(judge, place, "saved")
-    assert run(judge, place)[0] == 0, "and the same command comes through"
+    run(judge, place)  # and the same command comes through
     assert (place / "mine" / "config.json").is_file()
     assert left_in(place) == {"mine"}
 
 
 @pytest.mark.slow
 def test_a_kill_between_two_renames_loses_nothing(judge: Path, place: Path) -> None:
-    assert run(judge, place)[0] == 0
+    run(judge, place)
     before = (place / "mine" / "config.json").read_bytes()
     kill(judge, place, "renamed")
-    code, output = run(judge, place)
-    assert (code, "already exists" in output) == (2, True), output
+    assert "already exists" in run(judge, place, code=2)
     assert (place / "mine" / "config.json").read_bytes() == before
     assert left_in(place) == {"mine"}
 
