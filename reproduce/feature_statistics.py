@@ -17,7 +17,7 @@ def conicity(vectors: ArrayLike) -> float:
 
     Of vectors that cancel out, or that contain a zero vector, it is not defined: NaN and a warning.
     """
-    matrix = feature_matrix(vectors, rows=1)
+    matrix = np.asarray(vectors, dtype=np.float64)
     centre = matrix.mean(axis=0)
     lengths = np.linalg.norm(matrix, axis=1)
     # What rounding leaves of a mean that cancels out is no direction.
@@ -56,7 +56,7 @@ def normality(features: ArrayLike) -> Normality:
     """Test every column of a feature matrix (one row per reply) for normality."""
     from scipy import stats
 
-    matrix = feature_matrix(features, rows=3)
+    matrix = np.asarray(features, dtype=np.float64)
     spread = np.ptp(matrix, axis=0)
     # Dimensions that an encoder never uses hold what rounding leaves of zero.
     varies = spread > spread.max() * np.finfo(np.float32).eps
@@ -69,16 +69,3 @@ def normality(features: ArrayLike) -> Normality:
         n=len(matrix),
         constant=int((~varies).sum()),
     )
-
-
-def feature_matrix(features: ArrayLike, *, rows: int) -> Floats:
-    """Check a matrix of features: two axes, enough rows, all numbers finite."""
-    matrix = np.asarray(features, dtype=np.float64)
-    if matrix.ndim != 2 or matrix.shape[1] == 0:
-        raise ValueError(f"features have shape {matrix.shape}; pass one row of numbers per reply")
-    if len(matrix) < rows:
-        raise ValueError(f"there are {len(matrix)} rows of features; this needs at least {rows}")
-    broken = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
-    if len(broken):
-        raise ValueError(f"row {broken[0]} of the features holds NaN or infinity; leave it out")
-    return matrix

@@ -147,6 +147,7 @@ def test_alpha_of_the_textbook_example():
     ]
     rows = [[x for x in unit if not math.isnan(x)] for unit in zip(*observers, strict=True)]
     assert raters.alpha(rows) == pytest.approx(0.849, abs=5e-4)
+    assert math.isnan(raters.alpha([]))
 
 
 def test_system_permutation_p_is_exact():

@@ -151,21 +151,17 @@ def _question(panel: Panel) -> _Question | None:
     """The first question about replies or dialogues that is answered by rank correlation."""
     for cut, entrants in panel.questions:
         if cut.level != "system" and "spearman" in cut.statistics:
-            counting = {entrant.name: entrant for entrant in entrants if entrant.name not in panel.contaminated}
-            return _Question(
-                panel, cut, {name: entrant for name, entrant in counting.items() if _defined(entrant, cut, panel)}
-            )
+            every = {entrant.name: entrant for entrant in entrants if entrant.name not in panel.contaminated}
+            question = _Question(panel, cut, every)
+            defined = {name: entrant for name, entrant in every.items() if math.isfinite(_value(name, question))}
+            return replace(question, entrants=defined)
     return None
 
 
-def _defined(entrant: ComparedMetric, cut: Cut, panel: Panel) -> bool:
-    view, _ = common_views(entrant, entrant, cut, panel.judged)
-    return len(view.values) > 2 and math.isfinite(spearman(view.values, view.human).value)
-
-
 def _value(name: str, question: _Question) -> float:
+    """Spearman's correlation; NaN of fewer than three rows, too, which always lie on a line."""
     view, _ = common_views(question.entrants[name], question.entrants[name], question.cut, question.panel.judged)
-    return float(spearman(view.values, view.human).value)
+    return float(spearman(view.values, view.human).value) if len(view.values) > 2 else math.nan
 
 
 def _against(name: str, leader: str, mean: float, over: Sequence[_Question], settings: Settings) -> Overall:

@@ -146,10 +146,6 @@ class OtherRows(NotApplicable):
     """A file of scores is about other benchmarks, which is no fault."""
 
 
-class NotMeasured(NotApplicable):
-    """Only values of earlier runs were wanted, and there are none."""
-
-
 class MetricFailed(RuntimeError):
     """A metric gives no usable values on a benchmark, so that going on would be a waste."""
 
@@ -181,7 +177,7 @@ def values_of(
             advance(len(job.all_ids))
             return known
     if source.only_cached:
-        raise NotMeasured(f"{source.name} has no values for {info.name} from an earlier run")
+        raise NotApplicable(f"{source.name} has no values for {info.name} from an earlier run")
     advance(len(job.problems))
     parts = _together(job, advance) if job.kind == "systems" else _chunks(job, stored, advance)
     values = merged([Values({}, job.problems), *parts])

@@ -239,7 +239,8 @@ class Report:
         }
         # First: it tells the next run that the others are its own.
         write_atomically(folder / "run.json", [json_text(about, indent=1)])
-        tests = [plain({**_shallow(test), **dataclasses.asdict(test.compared)}) for test in self.tests]
+        flat = [{**vars(test), **vars(test.compared)} for test in self.tests]
+        tests = [plain({name: value for name, value in row.items() if name != "compared"}) for row in flat]
         paths = [
             self.write_table(folder),
             _write_lines(folder / "tests.jsonl", tests),
@@ -308,14 +309,6 @@ def versions() -> dict[str, str]:
     from dialeval.version import __version__
 
     return {"dialeval": __version__, **{name: version(name) for name in ("numpy", "scipy", "krippendorff")}}
-
-
-def _shallow(test: PairedTest) -> dict[str, Any]:
-    return {
-        declared.name: getattr(test, declared.name)
-        for declared in dataclasses.fields(test)
-        if declared.name != "compared"
-    }
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

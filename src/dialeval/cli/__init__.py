@@ -121,7 +121,7 @@ def _without_options(app: typer.Typer) -> None:
         if command.callback is not None:
             command.help = command.help or inspect.getdoc(command.callback)
             command.name = command.name or command.callback.__name__.replace("_", "-")
-        command.callback = _nothing
+        command.callback = lambda: None
     for group in app.registered_groups:
         if group.typer_instance is not None:  # another in its place: it belongs to its module, and is used again
             group.typer_instance = typer.Typer(help=group.typer_instance.info.help)
@@ -154,10 +154,6 @@ def _dialeval(
     ] = False,
 ) -> None:
     # Its presence also keeps `dialeval NAME` a sub-command even while there is only one.
-    pass
-
-
-def _nothing() -> None:
     pass
 
 

@@ -72,11 +72,6 @@ def files_of(metrics: list[str] | None) -> list[str]:
     return [name.partition(":")[2].partition("#")[0].partition("?")[0] for name in listed(metrics)]
 
 
-def unescaped(separator: str) -> str:
-    """A separator as a shell can pass it: line breaks and tabs as backslash sequences."""
-    return separator.replace("\\n", "\n").replace("\\t", "\t")
-
-
 def command_line(arguments: list[str], *, program: str = "dialeval") -> str:
     """The command as it may stand beside results: ready for a shell, without the folders of this machine."""
     import shlex
@@ -131,7 +126,7 @@ def source(
     from dialeval.readers import Chats, Source
 
     chats = Chats(judge_role.strip().lower(), system_as_facts, keep_preambles)
-    texts = unescaped(context_separator)
+    texts = context_separator.replace("\\n", "\n").replace("\\t", "\t")  # as a shell can pass them
     return Source(input, None, pairs(columns), texts, split, subset, chats, other_languages, show=show)
 
 

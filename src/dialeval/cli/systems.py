@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -137,7 +138,8 @@ def rank(
     statistics: dict[str, Any] = {
         "allow_missing": allow_missing, "confidence": confidence, "resamples": resamples, "seed": seed,
     }  # fmt: skip
-    given = [file for file in files if _is_scores(file)]
+    # `scores:FILE`, or `NAME=scores:FILE`.
+    given = [file for file in files if re.match(r"([^=]*=)?scores:", file)]
     if given and len(given) < len(files):
         raise ValueError("replies cannot be compared with scores; pass files of one kind")
     if given:
@@ -177,11 +179,6 @@ def _check_places(reports: Mapping[str, Path | None], reads: Iterable[object]) -
     plot = reports["--plot"]
     if plot is not None and plot.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise ValueError(f"{plot} is not a picture file; choose .png, .svg or .pdf")
-
-
-def _is_scores(file: str) -> bool:
-    """`scores:FILE`, or `NAME=scores:FILE`."""
-    return file.startswith("scores:") or file.partition("=")[2].startswith("scores:")
 
 
 def _rank_scores(

@@ -160,7 +160,7 @@ class Scores:
             "metric": self.metric,
             "aggregate": plain(float(self.aggregate)),
             "values": plain(self.values),
-            **({"aspects": self._plain_aspects()} if self.aspects else {}),
+            **({"aspects": {name: plain(column) for name, column in self.aspects.items()}} if self.aspects else {}),
             **({"intervals": plain(self.interval)} if self.interval is not None else {}),
             **({"reasons": list(self.reasons)} if self.reasons else {}),
             **({"texts": {name: list(text) for name, text in self.texts.items()}} if self.texts else {}),
@@ -215,9 +215,6 @@ class Scores:
             frame.insert(index, name, pd.Series(cells, index=frame.index, dtype="object"))
         frame.attrs["signature"] = str(self.signature)
         return frame
-
-    def _plain_aspects(self) -> dict[str, list[float | None]]:
-        return {aspect: plain(column) for aspect, column in self.aspects.items()}
 
 
 def aspect_column(metric: str, aspect: str) -> str:

@@ -196,7 +196,7 @@ class PairTokenizer:
         """Facts that get a place of their own, without the words that a corpus puts before each."""
         if self.layout.facts_budget is None:
             return [()] * len(exchanges)
-        return [tuple(map(_bare_fact, exchange.facts)) for exchange in exchanges]
+        return [tuple(_FACT_MARK.sub("", fact) for fact in exchange.facts) for exchange in exchanges]
 
     def _lay_facts(self, facts: tuple[str, ...], of_text: dict[str, list[int]]) -> tuple[list[int], bool]:
         """The facts one after another within their budget, and whether that cut them."""
@@ -216,7 +216,10 @@ class PairTokenizer:
     def _tokenise(self, texts: Iterable[str]) -> dict[str, list[int]]:
         distinct = list(dict.fromkeys(texts))
         # The end of a context matters and the beginning of a response; both survive a cut in the middle.
-        clipped = [text if len(text) <= 2 * MAX_CHARACTERS else _clip(text) for text in distinct]
+        clipped = [
+            text if len(text) <= 2 * MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]} {text[-MAX_CHARACTERS:]}"
+            for text in distinct
+        ]
         prepared = [tidy(text) for text in clipped] if self.layout.tidy else clipped
         encoded = self._backend.encode_batch_fast(prepared, add_special_tokens=False)
         return {text: encoding.ids for text, encoding in zip(distinct, encoded, strict=True)}
@@ -287,14 +290,6 @@ def _words_of(text: str, parts: int) -> list[str]:
         parts_of_text.append(text[start:end])
         start = end
     return parts_of_text
-
-
-def _bare_fact(fact: str) -> str:
-    return _FACT_MARK.sub("", fact)
-
-
-def _clip(text: str) -> str:
-    return f"{text[:MAX_CHARACTERS]} {text[-MAX_CHARACTERS:]}"
 
 
 def _longest_first(first: int, second: int, room: int) -> tuple[int, int]:

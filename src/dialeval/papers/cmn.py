@@ -162,7 +162,11 @@ class Cmn(PairMetric):
         """Of every row g, I(c, x) and I(x, r), and whether any text of it was cut."""
         self.check_needs(exchanges)
         count = len(exchanges)
-        quoted = [_replying(exchange, reference) for exchange in exchanges for reference in exchange.references]
+        quoted = [
+            Exchange(exchange.context, reference, facts=exchange.facts)
+            for exchange in exchanges
+            for reference in exchange.references
+        ]
         pairs = self._encode(self.encoder, [*exchanges, *quoted], progress)
         contexts = self._encode(self.contexts, exchanges, progress)
         replies, references = pairs.take(slice(count)), pairs.take(slice(count, None))
@@ -239,10 +243,6 @@ class Cmn(PairMetric):
     def quantile_key(self) -> str:
         """Quantiles are kept of every combination of the components, each under the default options."""
         return self.scoring if self.prior_encoder == "prior" else f"{self.scoring} {self.prior_encoder}"
-
-
-def _replying(exchange: Exchange, response: str) -> Exchange:
-    return Exchange(context=exchange.context, response=response, facts=exchange.facts)
 
 
 def _keys(keys: Iterable[bytes]) -> NDArray[Any]:

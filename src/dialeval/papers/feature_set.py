@@ -189,7 +189,8 @@ class FrozenFeatures:
         name = BASE_ENCODER if encoder is None else str(encoder)
         listed = checkpoint_named(name) is not None
         located = find_checkpoint(name, default=name) if listed else find_encoder(name, revision=revision)
-        is_ours = _model_type(located.folder) == "dialeval"
+        check_files(located.folder)
+        is_ours = read_json(located.folder / "config.json").get("model_type") == "dialeval"
         model, tokenizer, layout = (_tuned if is_ours else _plain)(located.folder)
         config = CheckpointConfig.read(located.folder) if is_ours else None
         #: Benchmarks that a trained checkpoint learned from.
@@ -257,8 +258,3 @@ def _tuned(folder: Path) -> tuple[Any, Any, PairFormat]:
     approach = CheckpointConfig.read(folder).approach
     network = network_class(approach).from_pretrained(folder, device="cpu")
     return getattr(network, network.encoders[0]), network.tokenizer, network.config.layout
-
-
-def _model_type(folder: Path) -> Any:
-    check_files(folder)
-    return read_json(folder / "config.json").get("model_type")

@@ -262,8 +262,8 @@ def fast_triplet_loss(features: Tensor, levels: Tensor, margin: float = 1.0, spr
 
 
 def rating_loss(score: Tensor, rating: Tensor) -> Tensor:
-    """Squared distance to the human rating on its scale from 1 to 5."""
-    return F.mse_loss(likert(score), rating)
+    """Squared distance of a score from 0 to 1 to the human rating on its scale from 1 to 5."""
+    return F.mse_loss(1 + 4 * score, rating)
 
 
 def distillation_loss(teacher: Trace, student: Trace, distance: Distance = "mean") -> Tensor:
@@ -284,11 +284,6 @@ def distillation_loss(teacher: Trace, student: Trace, distance: Distance = "mean
 
 
 # --- scoring rule ----------------------------------------------------------------------------------
-
-
-def likert(score: Tensor) -> Tensor:
-    """From (0, 1) to the human scale (1, 5)."""
-    return 4 * score + 1
 
 
 class QuantiDce(PairMetric):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import zip_longest
 
 import numpy as np
 
-from dialeval.statistics.correlation import CORRELATIONS, Floats
+from dialeval.statistics.correlation import CORRELATIONS
 from dialeval.statistics.system_level import system_means
 
 #: Scales a consistent deviation so that it estimates the standard deviation of normal data.
@@ -51,7 +52,8 @@ def human_ceiling(ratings: Ratings, statistic: str = "spearman", *, systems: Seq
     for position in range(max((len(row) for row in ratings), default=0)):
         rows = [number for number, row in enumerate(ratings) if len(row) > max(position, 1)]
         single = np.array([ratings[number][position] for number in rows], dtype=np.float64)
-        rest = np.array([_mean_without(ratings[number], position) for number in rows], dtype=np.float64)
+        with_others = (ratings[number] for number in rows)
+        rest = np.array([(sum(row) - row[position]) / (len(row) - 1) for row in with_others], dtype=np.float64)
         if systems is not None:
             owners = [systems[number] for number in rows]
             single, rest = system_means(single, owners)[1], system_means(rest, owners)[1]
@@ -62,27 +64,16 @@ def human_ceiling(ratings: Ratings, statistic: str = "spearman", *, systems: Seq
     return sum(value * n for value, n in ceilings) / rows_behind if ceilings else math.nan
 
 
-def _mean_without(row: Sequence[float], position: int) -> float:
-    return (sum(row) - row[position]) / (len(row) - 1)
-
-
 def alpha(ratings: Ratings) -> float:
     """Krippendorff's alpha: 1 is perfect agreement, 0 what chance would give, below 0 is worse than chance."""
     import krippendorff
 
-    table = rating_table(ratings)
+    # Raters x rows, NaN where a row has fewer ratings than another.
+    table = np.array([*zip_longest(*ratings, fillvalue=math.nan)], dtype=np.float64).reshape(-1, len(ratings) or 1)
     pairable = table[:, (~np.isnan(table)).sum(axis=0) > 1]
     if not pairable.size or len(np.unique(pairable[~np.isnan(pairable)])) < 2:
         return math.nan
     return float(krippendorff.alpha(reliability_data=pairable, level_of_measurement="interval"))
-
-
-def rating_table(ratings: Ratings) -> Floats:
-    """Raters x rows, NaN where a row has fewer ratings than another."""
-    table = np.full((max((len(row) for row in ratings), default=0), len(ratings)), np.nan)
-    for column, row in enumerate(ratings):
-        table[: len(row), column] = row
-    return table
 
 
 def attainable(ratings: Ratings) -> float:
