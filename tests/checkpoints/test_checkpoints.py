@@ -16,7 +16,6 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from cards import catalogue_of
-from density_networks import ROWS, make_network
 from dialeval.checkpoints import find
 from dialeval.checkpoints.catalogue import CATALOGUE, checkpoints
 from dialeval.checkpoints.config import CheckpointConfig
@@ -34,17 +33,18 @@ from dialeval.checkpoints.find import (
 from dialeval.papers.density import Density, DensityNetwork
 from dialeval.papers.learned import percentile
 from refusals import refused
+from small_checkpoints import ROWS, small_network
 
 
 @pytest.fixture
 def folder(tiny_encoder: Path, tmp_path: Path) -> Path:
-    make_network(tiny_encoder).save_pretrained(tmp_path / "checkpoint", card="# A card\n")
+    small_network("density", tiny_encoder).save_pretrained(tmp_path / "checkpoint", card="# A card\n")
     return tmp_path / "checkpoint"
 
 
 @pytest.mark.parametrize("tuning", ["lora", "layers", "full", "frozen"])
 def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path, tuning: str) -> None:
-    network = make_network(tiny_encoder, tuning)
+    network = small_network("density", tiny_encoder, tuning)
     ids = torch.tensor([[3, 6, 7, 4, 8, 9, 4]])
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "token_type_ids": torch.zeros_like(ids)}
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_an_adapter_may_be_an_embedded_checkpoint_s(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "heads"
-    make_network(tiny_encoder, "lora").save_pretrained(folder)
+    small_network("density", tiny_encoder, "lora").save_pretrained(folder)
     own = Density(folder)
     adapter = folder / ADAPTER
     (tmp_path / "embedded" / "judge").mkdir(parents=True)
@@ -76,7 +76,7 @@ def test_an_adapter_may_be_an_embedded_checkpoint_s(
 def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network, folder = make_network(tiny_encoder, "layers"), tmp_path / "heads"
+    network, folder = small_network("density", tiny_encoder, "layers"), tmp_path / "heads"
     with torch.no_grad():
         for parameter in network.encoder.encoder.parameters():
             parameter.add_(0.25)
@@ -84,7 +84,7 @@ def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
     own = Density(folder)
     layers = folder / LAYERS
     assert not any("embeddings" in name for name in load_file(layers))
-    base = make_network(tiny_encoder, "frozen").encoder
+    base = small_network("density", tiny_encoder, "frozen").encoder
     for name in ("encoder.layer.0.output.LayerNorm.bias", "encoder.layer.0.output.dense.weight"):
         moved = own.network.encoder.get_parameter(name) - base.get_parameter(name)
         assert torch.allclose(moved, torch.tensor(0.25), atol=2e-3)  # half a step of 127
@@ -105,7 +105,7 @@ def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
 
 @pytest.mark.parametrize("damage", ["cut", "no number", "another shape", "one less", "a link", "another digest"])
 def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: str) -> None:
-    make_network(tiny_encoder, "layers").save_pretrained(tmp_path / "one")
+    small_network("density", tiny_encoder, "layers").save_pretrained(tmp_path / "one")
     path = tmp_path / "one" / LAYERS
     stored = load_file(path)
     name = next(iter(stored))
@@ -220,7 +220,7 @@ def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder
 
 
 def test_a_network_begins_from_layers(tiny_encoder: Path, tmp_path: Path) -> None:
-    earlier = make_network(tiny_encoder, "layers")
+    earlier = small_network("density", tiny_encoder, "layers")
     with torch.no_grad():
         for parameter in earlier.encoder.encoder.parameters():
             parameter.add_(0.25)
@@ -263,7 +263,7 @@ def test_the_embedded_checkpoints_are_small() -> None:
 def test_a_config_names_layers_and_turns_only_where_it_has_them(
     tiny_encoder: Path, tmp_path: Path, tuning: str
 ) -> None:
-    network = make_network(tiny_encoder, tuning)
+    network = small_network("density", tiny_encoder, tuning)
     turns = 3 if tuning == "layers" else None
     network.config = replace(network.config, layout=replace(network.config.layout, turns=turns))
     network.save_pretrained(tmp_path)
@@ -274,7 +274,7 @@ def test_a_config_names_layers_and_turns_only_where_it_has_them(
 
 
 def test_embeddings_that_are_not_saved_are_not_trained(tiny_encoder: Path, tmp_path: Path) -> None:
-    make_network(tiny_encoder, "layers").save_pretrained(tmp_path)
+    small_network("density", tiny_encoder, "layers").save_pretrained(tmp_path)
     network = DensityNetwork.from_pretrained(tmp_path, trainable=True)
     trained = {name for name, one in network.encoder.named_parameters() if one.requires_grad}
     assert trained == {name for name, _ in network.encoder.named_parameters() if not name.startswith("embeddings.")}

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from density_networks import make_network
 from dialeval.checkpoints.find import CheckpointError
 from dialeval.papers.density import Density
+from small_checkpoints import small_network
 
 pytestmark = pytest.mark.slow
 
@@ -77,7 +77,7 @@ HARMS: dict[str, tuple[Harm, bool]] = {
 def test_harm(name: str, tiny_encoder: Path, tmp_path: Path) -> None:
     harm, is_refused = HARMS[name]
     base, checkpoint = tmp_path / "base", tmp_path / "checkpoint"
-    make_network(tiny_encoder).save_pretrained(checkpoint)
+    small_network("density", tiny_encoder).save_pretrained(checkpoint)
     shutil.copytree(tiny_encoder, base)
     harm(base)
     in_json("config.json", lambda raw: raw["encoder"].update(id=str(base), sha256=None))(checkpoint)

@@ -18,26 +18,25 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from density_networks import make_network
 from dialeval.checkpoints.find import CheckpointError, find_checkpoint, find_encoder
 from dialeval.checkpoints.untrusted import adapter_settings, check_files, tensor_shapes
 from dialeval.io.files import atomic_file
 from dialeval.papers.cmn import Cmn
 from dialeval.papers.density import Density
-from small_checkpoints import small_checkpoint
+from small_checkpoints import small_checkpoint, small_network
 
 
 @pytest.fixture(scope="module")
 def sound(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sound") / "checkpoint"
-    make_network(tiny_encoder).save_pretrained(folder)
+    small_network("density", tiny_encoder).save_pretrained(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def sound_full(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("full") / "checkpoint"
-    make_network(tiny_encoder, "full").save_pretrained(folder)
+    small_network("density", tiny_encoder, "full").save_pretrained(folder)
     return folder
 
 

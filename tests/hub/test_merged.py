@@ -11,10 +11,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig
 
-from density_networks import ROWS, make_network
 from dialeval.checkpoints.find import LAYERS, CheckpointError
 from dialeval.papers.density import Density, DensityNetwork
 from refusals import refused
+from small_checkpoints import ROWS, small_network
 
 
 @pytest.fixture(scope="module", params=["lora", "layers"])
@@ -23,7 +23,7 @@ def folders(
 ) -> tuple[Path, Path]:
     """A tuned network, and what was merged from it; both from the same network."""
     home = tmp_path_factory.mktemp("merged")
-    make_network(tiny_encoder, request.param).save_pretrained(home / "adapter", card="# A card\n")
+    small_network("density", tiny_encoder, request.param).save_pretrained(home / "adapter", card="# A card\n")
     DensityNetwork.from_pretrained(home / "adapter").save_pretrained(home / "full", merged=True, card="# Full\n")
     return home / "adapter", home / "full"
 

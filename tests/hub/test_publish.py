@@ -15,7 +15,6 @@ from click.testing import Result as Outcome
 from huggingface_hub import ModelCard, constants
 from typer.testing import CliRunner
 
-from density_networks import ROWS, make_network
 from dialeval.checkpoints.catalogue import Checkpoint
 from dialeval.checkpoints.find import LAYERS, WEIGHTS, CheckpointError, file_sha256, find_encoder
 from dialeval.cli import build_app
@@ -23,6 +22,7 @@ from dialeval.papers.density import Density
 from loopback_hub import LoopbackHub, User
 from rated_rows import small_judge
 from refusals import refused
+from small_checkpoints import ROWS, small_network
 
 pytestmark = pytest.mark.slow
 
@@ -67,7 +67,7 @@ def publish(hub: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def checkpoint(tiny_encoder: Path, tmp_path: Path) -> Path:
     """A checkpoint whose base encoder is on the Hub."""
     folder = tmp_path / "checkpoint"
-    make_network(tiny_encoder).save_pretrained(folder, card="# An old card\n")
+    small_network("density", tiny_encoder).save_pretrained(folder, card="# An old card\n")
     rename(folder, encoder="someone/tiny-encoder")
     return folder
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import dialeval
-from density_networks import make_network
 from dialeval.registry.suite import Suite
 from refusals import refused
+from small_checkpoints import small_network
 
 RESPONSES = ["i am fine thanks", "fish and chips", "i am fine thanks"]
 CONTEXTS = [["hello there", "how are you"], ["hello"], ["hello there", "how are you"]]
@@ -20,7 +20,7 @@ CONTEXTS = [["hello there", "how are you"], ["hello"], ["hello there", "how are 
 @pytest.fixture(scope="module")
 def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("suite") / "checkpoint"
-    make_network(tiny_encoder).save_pretrained(place)
+    small_network("density", tiny_encoder).save_pretrained(place)
     return place
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from density_networks import make_network
 from loopback_hub import LoopbackHub
+from small_checkpoints import small_network
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ def test_two_agreements_fill_one_cache(tmp_path: Path) -> None:
 
 
 def test_eight_processes_share_one_home(tiny_encoder: Path, tmp_path: Path) -> None:
-    make_network(tiny_encoder).save_pretrained(tmp_path / "checkpoint")
+    small_network("density", tiny_encoder).save_pretrained(tmp_path / "checkpoint")
     config = tmp_path / "checkpoint" / "config.json"
     raw = json.loads(config.read_text())
     raw["encoder"]["id"] = "someone/tiny-encoder"
