@@ -48,8 +48,3 @@ def result(**changes: Any) -> Result:
 def signed(metric: str) -> str:
     """The signature of a number that a metric with this one gave."""
     return f"benchmark:convai2_grade@1|interval:0.95 percentile, 10000 resamples|metric:[{metric}]|dialeval:0.2.0"
-
-
-def spearman(metric: str, benchmark: str, value: float, **changes: Any) -> Result:
-    """One value of the agreement table."""
-    return result(**{"metric": metric, "benchmark": benchmark, "value": value, "statistic": "spearman"} | changes)

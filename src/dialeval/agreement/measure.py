@@ -198,7 +198,7 @@ class Decision:
 Validation = Callable[[], tuple[Floats, Floats] | None]
 
 
-def decide(source: ValueSource, cut: Cut, settings: Settings, validation: Validation) -> Decision | None:
+def decide(source: ValueSource, settings: Settings, validation: Validation) -> Decision | None:
     """The threshold for one question, or None where it would have to be searched and there is nothing to search on."""
     sign = 1.0 if source.higher_is_better else -1.0
     if not isinstance(settings.threshold, str):

@@ -57,9 +57,7 @@ def prepare(benchmark: Benchmark, settings: Settings) -> PreparedBenchmark:
     return PreparedBenchmark(benchmark, selected, judged, questions)
 
 
-def score_metric(
-    source: ValueSource, stage: PreparedBenchmark, settings: Settings, folder: Path | None, advance: Advance
-) -> ScoredMetric:
+def score_metric(source: ValueSource, stage: PreparedBenchmark, folder: Path | None, advance: Advance) -> ScoredMetric:
     """Get a metric's values on a benchmark; `NotApplicable` or `MetricFailed` where there can be none."""
     over_systems = source.level is Level.SYSTEM
     if over_systems and all(cut.level != "system" for cut in stage.cuts):

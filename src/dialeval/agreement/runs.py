@@ -131,7 +131,7 @@ class _Run:
         name = stage.benchmark.info.name
         advance = self.reporter.begin(source.name, name, len(stage.benchmark.dataset))
         try:
-            scored = score_metric(source, stage, self.settings, self.values, advance)
+            scored = score_metric(source, stage, self.values, advance)
         except OtherRows:
             self._elsewhere.add(source.name)
             return None
@@ -184,7 +184,7 @@ class _Run:
     def _threshold(self, source: ValueSource, cut: Cut, stage: PreparedBenchmark) -> Decision | None:
         if not cut.is_labelled:
             return None
-        return decide(source, cut, self.settings, lambda: self._validation_rows(source, cut, stage))
+        return decide(source, self.settings, lambda: self._validation_rows(source, cut, stage))
 
     def _validation_rows(self, source: ValueSource, cut: Cut, stage: PreparedBenchmark) -> tuple[Floats, Floats] | None:
         """The metric's values and the labels where a threshold may be searched: never on the rows it is used on."""

@@ -247,10 +247,10 @@ class PairEncoder:
                 if self.ahead:
                     following = list(islice(iterator, CHUNK_ROWS))
                     waiting = other.submit(self._tokenised, following)
-                    yield self._encode_chunk(chunk, pairs, advance)
+                    yield self._encode_chunk(pairs, advance)
                     chunk, pairs = following, waiting.result()
                 else:
-                    yield self._encode_chunk(chunk, pairs, advance)
+                    yield self._encode_chunk(pairs, advance)
                     chunk = list(islice(iterator, CHUNK_ROWS))
                     pairs = self._tokenised(chunk)
 
@@ -259,9 +259,7 @@ class PairEncoder:
             return []
         return self.tokenizer.pairs(chunk) if self.segment == "pair" else self.tokenizer.contexts(chunk)
 
-    def _encode_chunk(
-        self, chunk: Sequence[Exchange], pairs: Sequence[TokenPair], advance: Callable[[int], None]
-    ) -> Encoded:
+    def _encode_chunk(self, pairs: Sequence[TokenPair], advance: Callable[[int], None]) -> Encoded:
         owners: dict[bytes, list[int]] = {}
         for row, pair in enumerate(pairs):
             key = pair.key if self.deduplicate else pair.key + row.to_bytes(8, "little")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dialeval.encoders.base import longest_input, takes_segments, width
 from dialeval.judge.metric import JudgeNetwork
@@ -78,12 +78,6 @@ def _classifier(model: Any) -> tuple[nn.Linear, nn.Linear]:
     if isinstance(head, nn.Linear):  # BERT's: its pooler has the dense layer
         return getattr(model, model.base_model_prefix).pooler.dense, head
     return head.dense, head.out_proj
-
-
-def relevance(network: JudgeNetwork, first: Tensor) -> Tensor:
-    """The number that the exported model gives, from the first token's states."""
-    place = network.head_names.index(HEAD)
-    return first @ network.heads.weight[place] + network.heads.bias[place]
 
 
 _CARD = """---
