@@ -242,6 +242,10 @@ WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
     (("--scale", "other"), {}, "--scale"),
     (("--max-length", "7"), {}, "--max-length"),
     (("--max-length", "256"), {}, "max_length"),
+    ((), {"metric": "../../x"}, "../../x"),
+    ((), {"metric": "overlap\x1b[2J"}, "overlap"),
+    (("--checkpoint", "a/../b"), {}, "checkpoint"),
+    (("--dtype", "int1"), {}, "dtype"),
 ]
 
 
@@ -252,6 +256,7 @@ def test_wrong_usage(options: tuple[str, ...], changes: dict[str, str], named: s
     assert result.exit_code == 2
     assert named in result.stderr
     assert "Traceback" not in result.stderr
+    assert "\x1b" not in result.stderr
     assert {name: Path(name).read_bytes() for name in files()} == before
 
 

@@ -223,17 +223,3 @@ def test_the_command_scores_or_says_what_is_wrong(
     if result.exit_code == 2:
         assert result.stderr.startswith("error: ")
         assert result.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "option", ["--metric=../../x", "--metric=overlap\x1b[2J", "--checkpoint=a/../b", "--dtype=int1"]
-)
-def test_options_that_lead_nowhere(tmp_path: Path, option: str) -> None:
-    overlap_metric.register()
-    (tmp_path / "rows.jsonl").write_text('{"context": ["a"], "response": "a"}\n')
-    command = ["score", "-m", "overlap", "-i", str(tmp_path / "rows.jsonl"), "-o", str(tmp_path / "out.jsonl"), option]
-    result = CliRunner().invoke(build_app(), command)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    assert "\x1b" not in result.stderr

@@ -20,7 +20,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "papers/quantidce.py": ("test_quantidce.py", _NETWORK),
     "judge/lexical.py": ("test_lexical.py", "test_judge.py"),
     "judge/fitting.py": ("test_fitting.py",),
-    "encoders/layout.py": ("test_layout.py", "test_layout_edges.py"),
+    "encoders/layout.py": ("test_layout.py",),
     "encoders/batching.py": ("test_batching_rules.py",),
     "statistics/moments.py": ("test_density.py", "test_fbd.py", "test_prd.py"),
     "statistics/bootstrap.py": _STATISTICS,

@@ -5,14 +5,13 @@ DIALEVAL_KILLS=20 kills each of them twenty times, and the training script as we
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from training_runs import command as training
 
 pytestmark = pytest.mark.slow
 
+Rows = list[dict[str, Any]]
 KILLS = int(os.environ.get("DIALEVAL_KILLS", "3"))
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.path.dirname(overlap_metric.__file__)}
 
@@ -98,31 +98,41 @@ def test_score(tmp_path: Path) -> None:
     assert not list(Path().glob(".*")) + list(Path().glob("*.partial*"))
 
 
-def test_agreement(tmp_path: Path) -> None:
+def check_kills(tmp_path: Path, files: Mapping[str, Rows], words: str, outputs: Sequence[str]) -> None:
+    """A command that is killed leaves the same files as one that is not, and these with the same bytes."""
     for folder in ("whole", "killed"):
-        (tmp_path / folder).mkdir()
-        write_rows(tmp_path / folder / "mine.jsonl", rated_rows())
-    command = ["-m", "dialeval", "agreement", "-m", "python:toy_benchmark:count_words", "-m", "bleu2"]
-    command += ["-b", "mine.jsonl", "--plots", "none", "--quiet", "--out", "results"]
+        for name, rows in files.items():
+            write_rows(tmp_path / folder / name, rows)
+    command = ["-m", "dialeval", *words.split()]
     seconds = to_the_end(command, folder="whole")
     assert killed_at_random(command, seconds, folder="killed")
-    for name in ("agreement.jsonl", "leaderboard.md", "tests.jsonl", "excluded.jsonl"):
-        assert Path("killed", "results", name).read_bytes() == Path("whole", "results", name).read_bytes(), name
+    for name in outputs:
+        assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes(), name
     assert folder_names("killed") == folder_names("whole")
+
+
+def test_agreement(tmp_path: Path) -> None:
+    words = "agreement -m python:toy_benchmark:count_words -m bleu2 -b mine.jsonl --plots none --quiet --out results"
+    outputs = [f"results/{name}" for name in ("agreement.jsonl", "leaderboard.md", "tests.jsonl", "excluded.jsonl")]
+    check_kills(tmp_path, {"mine.jsonl": rated_rows()}, words, outputs)
 
 
 def test_robustness(tmp_path: Path) -> None:
-    command = ["-m", "dialeval", "robustness", "-m", "python:toy_benchmark:count_words", "-i", "plain.jsonl"]
-    command += ["-a", "reverse,noise,truncation", "--plots", "none", "--quiet", "--out", "results"]
-    for folder in ("whole", "killed"):
-        (tmp_path / folder).mkdir()
-        rows = [{"context": row["context"], "response": row["response"]} for row in rated_rows()]
-        write_rows(tmp_path / folder / "plain.jsonl", rows)
-    seconds = to_the_end(command, folder="whole")
-    assert killed_at_random(command, seconds, folder="killed")
-    for name in ("robustness.jsonl", "robustness.md"):
-        assert Path("killed", "results", name).read_bytes() == Path("whole", "results", name).read_bytes(), name
-    assert folder_names("killed") == folder_names("whole")
+    rows = [{"context": row["context"], "response": row["response"]} for row in rated_rows()]
+    words = "robustness -m python:toy_benchmark:count_words -i plain.jsonl -a reverse,noise,truncation --plots none"
+    outputs = ["results/robustness.jsonl", "results/robustness.md"]
+    check_kills(tmp_path, {"plain.jsonl": rows}, f"{words} --quiet --out results", outputs)
+
+
+def test_rank(tmp_path: Path) -> None:
+    files = {
+        f"{system}.jsonl": [
+            {"context": [f"How is number {row}?"], "response": words, "id": str(row)} for row in range(60)
+        ]
+        for system, words in (("a", "fine, thanks"), ("b", "fine"))
+    }
+    words = "rank a.jsonl b.jsonl -m python:toy_benchmark:count_words --markdown report.md --json report.json"
+    check_kills(tmp_path, files, words, ["report.md", "report.json"])
 
 
 def test_llm_score(tmp_path: Path) -> None:
@@ -141,21 +151,6 @@ def test_llm_score(tmp_path: Path) -> None:
         # What was answered is kept; only what was under way is asked again.
         assert len(server.requests) - asked <= asked + 16 * KILLS
     assert Path("killed.jsonl").read_bytes() == Path("whole.jsonl").read_bytes()
-
-
-def test_rank(tmp_path: Path) -> None:
-    for folder in ("whole", "killed"):
-        (tmp_path / folder).mkdir()
-        for system, words in (("a", "fine, thanks"), ("b", "fine")):
-            rows = [{"context": [f"How is number {row}?"], "response": words, "id": str(row)} for row in range(60)]
-            write_rows(tmp_path / folder / f"{system}.jsonl", rows)
-    command = ["-m", "dialeval", "rank", "a.jsonl", "b.jsonl", "-m", "python:toy_benchmark:count_words"]
-    command += ["--markdown", "report.md", "--json", "report.json"]
-    seconds = to_the_end(command, folder="whole")
-    assert killed_at_random(command, seconds, folder="killed")
-    assert Path("killed", "report.md").read_bytes() == Path("whole", "report.md").read_bytes()
-    assert json.loads(Path("killed", "report.json").read_text()) == json.loads(Path("whole", "report.json").read_text())
-    assert folder_names("killed") == folder_names("whole")
 
 
 @pytest.mark.skipif("DIALEVAL_KILLS" not in os.environ, reason="training takes long; set DIALEVAL_KILLS")
