@@ -342,6 +342,7 @@ def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> N
         ("words", "repetition", 8),
         ("words", "no_punctuation", 8),
     ]
+    assert (rows[1]["preferred"], rows[1]["preferred_low"]) == (0, 0)
     page = (out / "robustness.md").read_text()
     assert "| repetition | 0.000 [0.000, 0.324] |" in page
     assert "| no_punctuation ○ | 1.000 [0.676, 1.000] |" in page

@@ -128,6 +128,11 @@ def test_what_stands_there_is_kept() -> None:
     interrupt(overwrite=True)
     assert Path("scores.jsonl").read_text() == "precious"
     assert run().n_resumed == FIRST_PAIRS  # --overwrite was said when the run began
+    Path("scores.jsonl").unlink()
+    interrupt()  # and this one began without it
+    Path("scores.jsonl").write_text("precious")
+    with pytest.raises(FileExistsError):
+        run()
     Path("kept.jsonl.partial").write_text("somebody's notes\n")
     refused(ValueError, "kept.jsonl.partial", run, "kept.jsonl", overwrite=True)
     assert Path("kept.jsonl.partial").read_text() == "somebody's notes\n"

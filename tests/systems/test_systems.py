@@ -270,6 +270,7 @@ def test_the_direction_of_a_metric_turns_the_order() -> None:
     found = rank(three_bots(), [Distance()])
     first = found.of("distance")[0]
     assert (first.system, first.cluster, first.win_rate) == ("bad", 1, 1.0)
+    assert {test.first for test in found.pair_tests if test.p_adjusted < 0.01} == {"bad"}
     assert found.sentence("distance") == "distance: bad is best; good cannot be told from also."
 
 
