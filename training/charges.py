@@ -35,7 +35,7 @@ PEOPLE: Mapping[str, Sequence[str]] = {
     "sgd": ["validation"],
     "taskmaster4": ["train"],
     "dream": ["validation", "test"],
-    "esconv": ["validation", "test"],
+    "esconv": ["test"],
     "counsel_chat": ["validation", "test"],
 }
 ASSISTANTS: Mapping[str, Sequence[str]] = {"assistant": ["validation", "train"]}

@@ -34,8 +34,12 @@ from dialeval.statistics.discrimination import auc
 Matrix = NDArray[np.float64]
 #: Two answers, and the share of people that prefers the first.
 Preference = tuple[Exchange, Exchange, float]
+#: A sound reply, and the heads for faults that should not charge it.
+Sound = tuple[Exchange, tuple[str, ...]]
 #: Fitted to the finished encoder, but for those that it learned; the one for wording with counts of words beside it.
 FITTED = ("respectful", "faithful", "consistent", "fluent", "satisfied", "informative")
+#: How many of the wrong answers that `preferred` learns from are what many say often.
+OFTEN = 0.33
 #: Every so many dialogues one is not counted; the heads are fitted to its replies.
 UNCOUNTED = 10
 
@@ -70,11 +74,12 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
     width = network.heads.in_features
     inputs, right, sound, starts = {}, {}, {}, {}
     for split in rows:
-        rows[split] += [(task, row, 1.0, "") for row in people[split][:: settings["beside"]] for task in FAULTS]
+        beside = people[split][:: settings["beside"]]
+        rows[split] += [(task, row, 1.0, "") for row, tasks in beside for task in FAULTS if task in tasks]
         exchanges = [row[1] for row in rows[split]]
         inputs[split] = read(judge, exchanges)
         right[split] = np.array([row[2] for row in rows[split]])
-        windows, starts[split] = judge.windows(people[split])
+        windows, starts[split] = judge.windows([row for row, _ in people[split]])
         sound[split] = read(judge, windows)
     for task in (task for task in FITTED if task in network.head_names):
         columns = slice(None) if task == "fluent" else slice(0, width)
@@ -88,13 +93,15 @@ def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> di
         outputs = inputs["dev"][:, columns] @ weights[:-1]
         figures |= _aucs(task, rows["dev"], outputs)
         if task in FAULTS:
+            meant = {split: np.array([task in tasks for _, tasks in people[split]]) for split in people}
             lowest = {
-                split: np.minimum.reduceat(sound[split][:, columns] @ weights[:-1], starts[split]) for split in sound
+                split: np.minimum.reduceat(sound[split][:, columns] @ weights[:-1], starts[split])[meant[split]]
+                for split in sound
             }
             charged, usual = np.quantile(lowest["train"], [CHARGED, DOUBTED])
             weights[-1] = -charged
             weights /= usual - charged
-            n_parts = np.diff(starts["dev"], append=len(sound["dev"]))
+            n_parts = np.diff(starts["dev"], append=len(sound["dev"]))[meant["dev"]]
             of_sound = lowest["dev"] / (usual - charged) + weights[-1] + allowance(n_parts)
             figures[f"{task}_charges_per_1000"] = round(1000 * float((of_sound < 0).mean()), 2)
             faulty = np.array([row[0] == task and row[2] == 0 for row in rows["dev"]])
@@ -119,9 +126,10 @@ def read(judge: Judge, exchanges: Sequence[Exchange]) -> Matrix:
     return np.column_stack([states.astype(np.float64), np.array(usual)])
 
 
-def sound_replies(recipe: Recipe, arguments: argparse.Namespace, split: str) -> list[Exchange]:
-    """Human replies of many corpora, and assistants' answers: what no head for faults should charge."""
-    replies, root = [], arguments.corpora
+def sound_replies(recipe: Recipe, arguments: argparse.Namespace, split: str) -> list[Sound]:
+    """Human replies of many corpora, and answers of assistants: what no head for faults should charge, or some not."""
+    replies: list[Sound] = []
+    root = arguments.corpora
     unwanted = left_out(recipe, root)
     for number, corpus in enumerate(recipe["sound"]):
         dialogues = [
@@ -135,7 +143,7 @@ def sound_replies(recipe: Recipe, arguments: argparse.Namespace, split: str) -> 
         turns = [pair for pair in pairs if pair.response.strip()]
         draw = np.random.default_rng([recipe["seed"], number, len(split)])
         chosen = draw.permutation(len(turns))[: corpus["replies"] if split == "train" else corpus["replies"] // 2]
-        replies += [turns[int(index)] for index in chosen]
+        replies += [(turns[int(index)], tuple(corpus.get("heads", FAULTS))) for index in chosen]
     return replies
 
 
@@ -221,13 +229,14 @@ def fit_preferred(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
     """Fill the head for which of two answers people prefer; how many held-out pairs it orders as they do, by source.
 
     Raters prefer long answers and lists; how long both are and how they are set is read beside the states, and left out
-    of the head. Without a strength it stays as the encoder learned it.
+    of the head. Pairs of what assistants answer are both to the point: without wrong answers beside them the head would
+    learn nothing of that, or the contrary. Without a strength it stays as the encoder learned it.
     """
     place, strength = judge.network.head_names.index("preferred"), recipe["preferences"]["strength"]
     weights = judge.network.heads.weight[place].detach().numpy().astype(np.float64)
     sources = preference_pairs(recipe, arguments)
     if strength:
-        train = [pair for source in sources.values() for pair in source["train"]]
+        train = [pair for source in sources.values() for pair in source["train"]] + wrong_answers(recipe, arguments)
         states, looks = _differences(judge, train)
         # How answers look is hardly held back, so that the states need not stand in for it.
         read = np.column_stack([states / np.maximum(states.std(axis=0), 1e-6), 10 * looks])
@@ -243,6 +252,28 @@ def fit_preferred(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
         right = first_is_better == np.array([share > 0.5 for _, _, share in source["dev"]])
         figures[f"preferred_{name}"] = round(float(right.mean()), 4)
     return figures
+
+
+def wrong_answers(recipe: Recipe, arguments: argparse.Namespace) -> list[Preference]:
+    """Answers, each before that to another question or before what many say often; and such pairs of chats."""
+    sources, unwanted = fault_sources(recipe, arguments), left_out(recipe, arguments.corpora)
+    draw, pairs = np.random.default_rng(recipe["seed"]), []
+    chats = list(sources.train.values())
+    for name, count in recipe["preferences"]["wrong"].items():
+        if name == "chats":
+            drawn = [chats[number % len(chats)] for number in range(count)]
+            beside = [corpus.get(int(draw.integers(len(corpus)))).exchanges()[:2] for corpus in drawn]
+        else:
+            answers = [pair.exchange(1) for pair in read_corpus(arguments.corpora, name, "train", leave_out=unwanted)]
+            chosen = [(answers[first], answers[other]) for first, other in draw.integers(len(answers), size=(count, 2))]
+            # Many answers are to one question.
+            beside = [[answer, other] for answer, other in chosen if answer.context != other.context]
+        for answer, other in beside:
+            often = sources.generic[int(draw.integers(len(sources.generic)))]
+            wrong = often if draw.random() < OFTEN else other.response
+            if answer.response != wrong:
+                pairs.append((answer, replace(answer, response=wrong), 1.0))
+    return pairs
 
 
 def _differences(judge: Judge, pairs: Sequence[Preference]) -> tuple[Matrix, Matrix]:

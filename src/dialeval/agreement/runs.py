@@ -88,15 +88,15 @@ class _Run:
         self.report = Report(self.settings)
         self._validation: list[PreparedBenchmark | None] = []
         self._validated: dict[str, ScoredMetric | None] = {}
-        self._elsewhere: set[str] = set()
-        self._found: set[str] = set()
+        self._unmatched: set[str] = set()
+        self._matched: set[str] = set()
 
     def all(self, benchmarks: Iterable[str | os.PathLike[str] | Benchmark]) -> Report:
         for wanted in benchmarks:
             if (stage := self._stage(wanted)) is not None:
-                self._one(stage)
+                self._measure(stage)
         for source in self.sources:
-            if source.name in self._elsewhere and source.name not in self._found:
+            if source.name in self._unmatched and source.name not in self._matched:
                 self._skip(source.name, "every benchmark", "its scores match none of their rows; check the ids")
         self.report.overall = overall(self.report.panels, self.settings)
         return self.report
@@ -114,7 +114,7 @@ class _Run:
             self._skip("*", name, str(error))
             return None
 
-    def _one(self, stage: PreparedBenchmark) -> None:
+    def _measure(self, stage: PreparedBenchmark) -> None:
         scored = [metric for source in self.sources if (metric := self._scored_metric(source, stage)) is not None]
         columns = {entry.source.name: entry.column for entry in scored}
         info = stage.benchmark.info
@@ -133,12 +133,12 @@ class _Run:
         try:
             scored = score_metric(source, stage, self.values, advance)
         except OtherRows:
-            self._elsewhere.add(source.name)
+            self._unmatched.add(source.name)
             return None
         except (NotApplicable, MetricFailed) as error:
             self._skip(source.name, name, str(error))
             return None
-        self._found.add(source.name)
+        self._matched.add(source.name)
         if out := excluded_rows(scored, stage):
             self.report.excluded.extend(out)
             self.reporter.say(f"{source.name} on {name}: {len(out)} rows left out; {out[0].id}: {out[0].problem}")
