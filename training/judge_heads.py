@@ -259,7 +259,7 @@ def wrong_answers(recipe: Recipe, arguments: argparse.Namespace) -> list[Prefere
     sources, unwanted = fault_sources(recipe, arguments), left_out(recipe, arguments.corpora)
     draw, pairs = np.random.default_rng(recipe["seed"]), []
     chats = list(sources.train.values())
-    for name, count in recipe["preferences"]["wrong"].items():
+    for name, count in recipe["preferences"].get("wrong", {}).items():
         if name == "chats":
             drawn = [chats[number % len(chats)] for number in range(count)]
             beside = [corpus.get(int(draw.integers(len(corpus)))).exchanges()[:2] for corpus in drawn]

@@ -72,8 +72,9 @@ def test_what_is_charged_is_named() -> None:
     assert told["respectful"]["sources"]["dailydialog"]["which"] == ["rude"]
     assert told["respectful"]["people"]["per_1000"] == 500
     assert told["fluent"]["charged"] == 0
-    assert told["faithful"]["people"] == {"replies": 0, "charged": 0}
-    assert told["faithful"]["sources"] == {}
+    assert told["consistent"]["people"] == {"replies": 0, "charged": 0}
+    assert told["consistent"]["sources"] == {}
+    assert "faithful" not in told  # has no veto
 
 
 def test_the_page_on_the_judge_has_the_measured_figures() -> None:

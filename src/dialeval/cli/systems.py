@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -139,7 +138,7 @@ def rank(
         "allow_missing": allow_missing, "confidence": confidence, "resamples": resamples, "seed": seed,
     }  # fmt: skip
     # `scores:FILE`, or `NAME=scores:FILE`.
-    given = [file for file in files if re.match(r"([^=]*=)?scores:", file)]
+    given = [file for file in files if any(part.startswith("scores:") for part in (file, file.partition("=")[2]))]
     if given and len(given) < len(files):
         raise ValueError("replies cannot be compared with scores; pass files of one kind")
     if given:
