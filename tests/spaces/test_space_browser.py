@@ -114,7 +114,7 @@ def test_the_page_opens_with_an_answer_and_compares_what_is_typed(visit: Any) ->
     page.keyboard.press("Enter")
     expect(page.locator("#context")).to_contain_text("borrow books")
     page.click("#compare")
-    expect(page.locator("#answer .sentence")).to_contain_text("question")
+    expect(page.locator("#answer .sentence")).to_contain_text("Reply A")
 
 
 def test_a_wrong_field_is_named_and_gets_the_focus_and_what_was_typed_stays(visit: Any) -> None:
