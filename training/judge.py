@@ -256,14 +256,15 @@ def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace)
     judge = Judge(folder)
     if is_trunk(recipe["start_from"]) and recipe["density"]:  # of an earlier judge these stay
         fit_density(judge.network, judge.encoder, recipe, arguments.corpora)
+    sources = judge_heads.fault_sources(recipe, arguments)
     if is_trunk(recipe["start_from"]) and "words_from" not in recipe:
         corpora = human_pairs(recipe, arguments.corpora, "density")
         replies = [exchange.response for part in corpora for exchange in part]
         judge.network.set_array("rarity", lexical.idf_table(replies))
-        judge_heads.count_words(judge, judge_heads.fault_sources(recipe, arguments))
-    figures = {"heads": judge_heads.fit_heads(judge, recipe, arguments)}
+        judge_heads.count_words(judge, sources)
+    figures = {"heads": judge_heads.fit_heads(judge, recipe, arguments, sources)}
     if "preferences" in recipe:
-        figures["heads"] |= judge_heads.fit_preferred(judge, recipe, arguments)
+        figures["heads"] |= judge_heads.fit_preferred(judge, recipe, arguments, sources)
     judge.encoder.forget()
     figures |= {"turns": fit_turns(judge, recipe, arguments), "dialogues": fit_dialogues(judge, recipe, arguments)}
     network.heads.load_state_dict(judge.network.heads.state_dict())

@@ -57,9 +57,9 @@ def count_words(judge: Judge, sources: Sources) -> None:
         judge.network.set_array(name, table)
 
 
-def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> dict[str, float]:
+def fit_heads(judge: Judge, recipe: Recipe, arguments: argparse.Namespace, sources: Sources) -> dict[str, float]:
     """Fill `heads` and `fluency`; the AUC on held-out rows, by kind of fault, and how many replies are charged."""
-    settings, sources = recipe["faults"], fault_sources(recipe, arguments)
+    settings = recipe["faults"]
     fitted_to = {
         name: CandidateSet(part.dialogues[::UNCOUNTED], part.sampler.counts, seed=part.seed, fact_share=part.fact_share)
         for name, part in sources.train.items()
@@ -225,7 +225,7 @@ def preference_pairs(recipe: Recipe, arguments: argparse.Namespace) -> dict[str,
     return chosen
 
 
-def fit_preferred(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -> dict[str, float]:
+def fit_preferred(judge: Judge, recipe: Recipe, arguments: argparse.Namespace, sources: Sources) -> dict[str, float]:
     """Fill the head for which of two answers people prefer; how many held-out pairs it orders as they do, by source.
 
     Raters prefer long answers and lists; how long both are and how they are set is read beside the states, and left out
@@ -234,9 +234,10 @@ def fit_preferred(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
     """
     place, strength = judge.network.head_names.index("preferred"), recipe["preferences"]["strength"]
     weights = judge.network.heads.weight[place].detach().numpy().astype(np.float64)
-    sources = preference_pairs(recipe, arguments)
+    preferences = preference_pairs(recipe, arguments)
     if strength:
-        train = [pair for source in sources.values() for pair in source["train"]] + wrong_answers(recipe, arguments)
+        train = [pair for source in preferences.values() for pair in source["train"]]
+        train += wrong_answers(recipe, arguments, sources)
         states, looks = _differences(judge, train)
         # How answers look is hardly held back, so that the states need not stand in for it.
         read = np.column_stack([states / np.maximum(states.std(axis=0), 1e-6), 10 * looks])
@@ -247,19 +248,19 @@ def fit_preferred(judge: Judge, recipe: Recipe, arguments: argparse.Namespace) -
             judge.network.heads.weight[place] = torch.as_tensor(weights, dtype=torch.float32)
             judge.network.heads.bias[place] = 0.0
     figures = {}
-    for name, source in sources.items():
+    for name, source in preferences.items():
         first_is_better = _differences(judge, source["dev"])[0] @ weights > 0
         right = first_is_better == np.array([share > 0.5 for _, _, share in source["dev"]])
         figures[f"preferred_{name}"] = round(float(right.mean()), 4)
     return figures
 
 
-def wrong_answers(recipe: Recipe, arguments: argparse.Namespace) -> list[Preference]:
+def wrong_answers(recipe: Recipe, arguments: argparse.Namespace, sources: Sources) -> list[Preference]:
     """Answers, each before that to another question or before what many say often; and such pairs of chats."""
-    sources, unwanted = fault_sources(recipe, arguments), left_out(recipe, arguments.corpora)
+    unwanted = left_out(recipe, arguments.corpora)
     draw, pairs = np.random.default_rng(recipe["seed"]), []
     chats = list(sources.train.values())
-    for name, count in recipe["preferences"].get("wrong", {}).items():
+    for name, count in recipe["preferences"]["wrong"].items():
         if name == "chats":
             drawn = [chats[number % len(chats)] for number in range(count)]
             beside = [corpus.get(int(draw.integers(len(corpus)))).exchanges()[:2] for corpus in drawn]

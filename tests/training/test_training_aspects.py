@@ -23,6 +23,7 @@ import aspects
 import dialeval
 import distil
 import judge
+import judge_heads
 import trunk
 from aspect_rows import PhaseStep, PhaseSteps, Sources, faulty_rows
 from common import read_recipe, read_trunk
@@ -236,12 +237,60 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
             f"density={pairs % 'train'}", f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json",
             "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
             "ratings.labelled=[begin, convabuse]", "sound=[{name: chat, splits: [train], replies: 24}]",
-            "preferences={pairs: {liked: {train: 16, dev: 8}}, strength: 0.01}",
+            "preferences={pairs: {liked: {train: 16, dev: 8}}, wrong: {answers: 12, chats: 8}, strength: 0.01}",
             f"faults={{corpora: {{chat: [train], often: [train]}}, negatives: {NEGATIVES}, "
             f"followed: {{dbdc3: no_breakdown}}, rows: {FAULTS}, held_out: {FAULTS}, beside: 2, strength: {STRENGTH}}}",
         )),
     ])  # fmt: skip
     return out / "checkpoint"
+
+
+@pytest.fixture
+def fitted(judged: Path, data: Path) -> tuple[dict[str, Any], Namespace]:
+    """What the judge was fitted by, and to."""
+    return CheckpointConfig.read(judged).training["recipe"], Namespace(corpora=data, ratings=data / "ratings")
+
+
+@pytest.mark.slow
+def test_wrong_answers_are_to_other_questions_or_said_often(fitted: tuple[dict[str, Any], Namespace]) -> None:
+    recipe, given = fitted
+    sources = judge_heads.fault_sources(recipe, given)
+    # Three answers to each of four questions.
+    asked = [(f"why are dogs {word}", f"dogs {word} {number}") for word in WORDS[:4] for number in range(3)]
+    write_rows(given.corpora / "asked" / "train.jsonl",
+               ({"id": f"q{at}", "utterances": pair} for at, pair in enumerate(asked)))  # fmt: skip
+    pairs = judge_heads.wrong_answers(recipe | {"preferences": {"wrong": {"asked": 80}}}, given, sources)
+    assert len(pairs) > 50
+    often = 0
+    for answer, wrong, share in pairs:
+        question = answer.context[0]
+        assert (wrong.context, share, (question, answer.response) in asked) == (answer.context, 1.0, True)
+        assert (question, wrong.response) not in asked
+        is_often = wrong.response in sources.generic
+        assert is_often or wrong.response in dict(map(reversed, asked))
+        often += is_often
+    assert 0.15 < often / len(pairs) < 0.5
+    chats = judge_heads.wrong_answers(recipe | {"preferences": {"wrong": {"chats": 20}}}, given, sources)
+    assert len(chats) > 10
+    assert all(true.context == other.context and true.response != other.response for true, other, _ in chats)
+
+
+@pytest.mark.slow
+def test_sound_replies_for_one_head_move_no_other(judged: Path, fitted: tuple[dict[str, Any], Namespace]) -> None:
+    recipe, given = fitted
+    sources = judge_heads.fault_sources(recipe, given)
+    more = [*recipe["sound"], {"name": "answers", "splits": ["train"], "replies": 12, "heads": ["respectful"]}]
+    heads = []
+    for sound in (recipe["sound"], more):
+        fresh = Judge(judged, device="cpu")
+        judge_heads.fit_heads(fresh, recipe | {"sound": sound}, given, sources)
+        state = fresh.network.heads.state_dict()
+        heads.append({name: [*state["weight"][place].tolist(), float(state["bias"][place])]
+                      for place, name in enumerate(fresh.network.head_names)})  # fmt: skip
+        heads[-1]["fluent"] += fresh.network.get_buffer("fluency").tolist()
+    before, after = heads  # other batches leave other last digits
+    moved = {name for name in before if not np.allclose(before[name], after[name], rtol=1e-3, atol=1e-4)}
+    assert moved == {"respectful"}
 
 
 @pytest.mark.slow
