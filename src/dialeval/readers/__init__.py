@@ -354,6 +354,7 @@ class Source:
 
     def _open(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
         from dialeval.readers import table_rows
+        from dialeval.readers.parquet import parquet_rows
 
         if not isinstance(self.input, str | Path):
             yield from table_rows.mapping_rows(self.input, self.name)
@@ -387,7 +388,7 @@ class Source:
             elif file_format == "xlsx":
                 yield from table_rows.excel_rows(Path(self.input), self.name, self._tell, self.bounds)
             else:
-                yield from table_rows.parquet_rows(Path(self.input), self.name, choose, self.bounds)
+                yield from parquet_rows(Path(self.input), self.name, choose, self.bounds)
             return
         with self._binary() as stream:
             yield from self._of_stream(file_format, stream, self.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -308,6 +308,12 @@ def _strict_json(value: Any) -> str:
     return text
 
 
+#: Which of the columns that are there are to be read.
+Choice = Callable[[Sequence[str]], Sequence[str]]
+#: A row that differs from others takes a byte at least; so many may be alike.
+MANY = 1_000_000
+
+
 @dataclass(frozen=True)
 class Bounds:
     """What is read of one input; more stops the run."""
@@ -351,8 +357,12 @@ def bounded(rows: Iterator[RawRow], name: str, bounds: Bounds) -> Iterator[RawRo
         yield row if size <= bounds.whole else RawRow(row.number, row.where, problem=f"the row {bounds.too_long}")
 
 
+#: What a part of a row counts for beside its characters: as a value of Python it takes some times as much.
+PART = 16
+
+
 def size_of(value: object) -> int:
-    """Characters of all texts in a value, and one for anything else; nothing here can be nested too deeply."""
+    """Characters of all texts in a value, and what each part takes; nothing here can be nested too deeply."""
     total, left = 0, [value]
     while left:
         inner = left.pop()
@@ -363,7 +373,7 @@ def size_of(value: object) -> int:
             left += inner.values()
         elif isinstance(inner, list | tuple):
             left += inner
-        total += 1
+        total += PART
     return total
 
 

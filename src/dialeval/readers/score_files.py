@@ -168,7 +168,7 @@ def _number(where: str, name: str, value: Any) -> float:
 
 def _rows(file: Path, kind: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
     """Every row and where it stands; the cells of CSV as numbers where the whole column has them."""
-    from dialeval.readers.table_rows import parquet_rows
+    from dialeval.readers.parquet import parquet_rows
     from dialeval.readers.text import csv_rows, json_rows
 
     try:

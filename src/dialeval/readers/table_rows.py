@@ -1,4 +1,4 @@
-"""Rows of Parquet and Excel files, of Hugging Face data sets, and of any iterable of mappings."""
+"""Rows of Excel files, of Hugging Face data sets, and of any iterable of mappings."""
 
 from __future__ import annotations
 
@@ -13,59 +13,16 @@ from typing import Any
 
 from dialeval.core.exchange import a_kind, check_kind
 from dialeval.io.files import first_line, is_reachable
-from dialeval.readers.rows import USUAL, Bounds, RawRow, megabytes
+from dialeval.readers.rows import MANY, Bounds, Choice, RawRow, megabytes
 from dialeval.readers.text import check_header
 from dialeval.version import how_to_install
 
-#: Rows in memory at once.
-_BATCH = 64
-#: A row that differs from others takes a byte at least; so many may be alike.
-_MANY = 1_000_000
 #: So many empty cells may be filled in for each byte of a sheet.
 _MOST_FILLED = 4
 #: Files that a folder of data may hold; `datasets` takes minutes to list more.
 MAX_FILES = 1000
 #: Endings of files that hold rows.
 _DATA = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".xlsx"})
-
-
-#: Which of the columns that are there are to be read.
-Choice = Callable[[Sequence[str]], Sequence[str]]
-
-
-def parquet_rows(path: Path, name: str, choose: Choice, bounds: Bounds = USUAL) -> Iterator[RawRow]:
-    """Rows of one Parquet file, a batch in memory at a time."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        file = pq.ParquetFile(path)
-    except (pa.ArrowException, OSError):
-        raise ValueError(f"{name} is not a Parquet file, or is damaged; write it again") from None
-    with file:
-        _check_parquet(file.metadata, path.stat().st_size, name, bounds)
-        wanted = choose(file.schema_arrow.names)
-        check_header([column for column in file.schema_arrow.names if column in wanted], name)
-        number = 0
-        try:
-            for batch in file.iter_batches(batch_size=_BATCH, columns=list(wanted)):
-                for index in range(batch.num_rows):
-                    yield _arrow_row(batch, index, number, name)
-                    number += 1
-        except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{name} is damaged from row {number} on ({first_line(error)}); write it again") from None
-
-
-def _check_parquet(metadata: Any, packed: int, name: str, bounds: Bounds) -> None:
-    """Refuse before anything is read what the file itself says is too much."""
-    groups = list(map(metadata.row_group, range(metadata.num_row_groups)))
-    bounds.check(name, rows=metadata.num_rows, data=sum(group.total_byte_size for group in groups))
-    if any(group.total_byte_size > bounds.whole * max(1, group.num_rows) for group in groups):
-        raise ValueError(f"{name}: a row {bounds.too_long}")
-    if metadata.num_rows > max(packed, _MANY):
-        raise ValueError(
-            f"{name} has {metadata.num_rows:,} rows in {packed:,} bytes, nearly all the same; keep each once"
-        )
 
 
 def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bounds) -> Iterator[RawRow]:
@@ -84,7 +41,7 @@ def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bound
         raise _no_workbook(name) from None
     if book is None:
         raise ValueError(f"{name} unpacks to more than {megabytes(bounds.workbook)}; save it as CSV")
-    most = _MOST_FILLED * max(unpacked, _MANY)
+    most = _MOST_FILLED * max(unpacked, MANY)
     if any(any(row) for other in others for row in _cells(other, name, most)):
         tell(f"only the first sheet is read, {sheet.title!r}; save another one as a file of its own")
     filled = ((number, row) for number, row in enumerate(_cells(sheet, name, most), start=1) if any(row))
@@ -188,19 +145,6 @@ def _plain(cell: Any) -> Any:
     if isinstance(cell, float) and math.isnan(cell):
         return None
     return cell.tolist() if hasattr(cell, "tolist") else cell
-
-
-def _arrow_row(batch: Any, index: int, number: int, name: str) -> RawRow:
-    values: dict[str, Any] = {}
-    for column in batch.schema.names:
-        cell = batch[column][index : index + 1]
-        try:
-            values[column] = cell[0].as_py()
-        except UnicodeDecodeError as error:
-            return RawRow(number, name, problem=f"a text is not UTF-8 ({error.reason})")
-        except Exception as error:  # a time before the first year, a zone that nobody has, a duration too long: any
-            return RawRow(number, name, problem=f"{column} is a {cell.type} that Python has no value for ({error})")
-    return RawRow(number, name, values)
 
 
 def _load(source: str, name: str, tell: Callable[[str], None], subset: str | None) -> Any:
