@@ -17,6 +17,7 @@ import pytest
 
 from dialeval.readers import Source
 from dialeval.readers.rows import Bounds
+from dialeval.readers.score_files import read_scores
 from dialeval.readers.transcripts import conversations
 from refusals import refused
 
@@ -213,3 +214,17 @@ def test_a_sheet_that_says_it_is_huge_is_as_large_as_what_it_holds(tmp_path: Pat
 def test_a_sheet_whose_cells_are_nowhere_is_refused(before: str, after: str, problem: str, tmp_path: Path) -> None:
     path = _sheet(tmp_path, **{before: after})
     assert "rows.xlsx" in refused(ValueError, problem, lambda: list(Source(path).exchanges()))
+
+
+@pytest.mark.parametrize(("name", "head", "row"), [("s.jsonl", "", '{"id": "1"}\n'), ("s.csv", "id,m\n", "1,0.5\n")])
+def test_a_score_file_is_held_no_further_than_its_bound(
+    name: str, head: str, row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dialeval.readers.score_files.BOUNDS", Bounds(rows=1000))
+    path = _packed(tmp_path / f"{name}.gz", head + row * 50_000, 1)
+    tracemalloc.start()
+    try:
+        assert name in refused(ValueError, "more than 1,000 rows", lambda: read_scores(path))
+        assert tracemalloc.get_traced_memory()[1] < 2**21
+    finally:
+        tracemalloc.stop()

@@ -16,13 +16,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dialeval.core.exchange import a_kind, check_kind
 from dialeval.core.specs import LARGEST
 from dialeval.io.files import is_stream
+from dialeval.readers.rows import Bounds, bounded
 from dialeval.readers.table_rows import check_rows, mappings
 
+#: What is read of one file; all of it is held at once.
+BOUNDS = Bounds(data=2**30, rows=2_000_000)
 _NUMBERS = int | float | Decimal  # the last as data bases give them
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", "context", "response", ""})
@@ -171,27 +174,29 @@ def _rows(file: Path, kind: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
     from dialeval.readers.parquet import parquet_rows
     from dialeval.readers.text import csv_rows, json_rows
 
+    rows: list[tuple[str, Mapping[str, Any]]] = []
     try:
         with file.open("rb") as stream:
             if kind == ".parquet":
-                read = list(parquet_rows(file, str(file), lambda names: names))
+                read = parquet_rows(file, str(file), lambda names: names, BOUNDS)
             elif kind in (".csv", ".tsv"):
-                read = list(csv_rows(stream, str(file), delimiter="\t" if kind == ".tsv" else ","))
+                read = csv_rows(stream, str(file), delimiter="\t" if kind == ".tsv" else ",", bounds=BOUNDS)
             else:
-                read = list(json_rows(stream, str(file)))
+                read = json_rows(stream, str(file), BOUNDS)
+            for row in bounded(read, str(file), BOUNDS):
+                if row.values is None:
+                    raise BadScoreFile(f"{row.where}: {row.problem}")
+                rows.append((row.where, row.values))
+    except BadScoreFile:
+        raise
     except ValueError as error:
         raise BadScoreFile(str(error)) from None
-    rows = []
-    for row in read:
-        if row.values is None:
-            raise BadScoreFile(f"{row.where}: {row.problem}")
-        rows.append((row.where, row.values))
     return _typed(rows) if kind in (".csv", ".tsv") else rows
 
 
 def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> Sequence[tuple[str, Mapping[str, Any]]]:
     """Columns of numbers as numbers. One that holds texts beside them is refused, unless most cells are texts."""
-    typed: list[tuple[str, dict[str, Any]]] = [(where, dict(row)) for where, row in rows]
+    typed = [(where, cast(dict[str, Any], row)) for where, row in rows]
     for name in [name for name in (rows[0][1] if rows else ()) if name not in _NOT_SCORES]:
         cells = [_cell(row[name]) for _, row in rows]
         texts = [place for place, cell in enumerate(cells) if cell is None]
