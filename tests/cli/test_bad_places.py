@@ -98,7 +98,7 @@ BOMBS: dict[str, tuple[str, bytes, int, str]] = {
         "rows.jsonl",
         b'{"response": "a", "context": [' + b"[]," * 5_000_000 + b"[]]}\n",
         0,
-        "5000",
+        "64 MB",
     ),
     "sixteen megabytes of brackets": ("rows.jsonl", b"[" * (MEGABYTES - 10) + b"\n", 0, "nested"),
 }

@@ -111,7 +111,7 @@ def test_what_stands_for_too_much_is_refused_before_it_is_made(kind: str, tmp_pa
     path = FILES[kind](tmp_path)
     assert path.stat().st_size < 2**18
     with counted_memory() as held:
-        message = refused(ValueError, "row has more than", lambda: list(Source(path, bounds=SMALL).exchanges()))
+        message = refused(ValueError, "row takes more than", lambda: list(Source(path, bounds=SMALL).exchanges()))
     assert "rows.parquet" in message
     assert (held.max_memory() or 0) < 2**24
 
@@ -120,7 +120,7 @@ def test_a_footer_that_lies_is_not_believed(tmp_path: Path) -> None:
     path = _lying(tmp_path)
     with counted_memory() as held:
         rows = parquet_rows(path, "rows.parquet", lambda names: names, SMALL)
-        refused(ValueError, "row has more than", lambda: list(rows))
+        refused(ValueError, "row takes more than", lambda: list(rows))
     assert (held.max_memory() or 0) < 2**22
 
 

@@ -336,7 +336,7 @@ class Bounds:
     @property
     def too_long(self) -> str:
         """What is said of a row."""
-        return f"has more than {megabytes(self.whole)}; is it one conversation?"
+        return f"takes more than {megabytes(self.whole)}; is it one conversation?"
 
 
 #: What everything but a page for the public reads.

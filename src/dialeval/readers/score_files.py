@@ -25,7 +25,7 @@ from dialeval.readers.rows import Bounds, bounded
 from dialeval.readers.table_rows import check_rows, mappings
 
 #: What is read of one file; all of it is held at once.
-BOUNDS = Bounds(data=2**30, rows=2_000_000)
+BOUNDS = Bounds(data=2**31, rows=2_000_000)
 _NUMBERS = int | float | Decimal  # the last as data bases give them
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", "context", "response", ""})
