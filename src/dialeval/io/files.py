@@ -233,27 +233,32 @@ def parse_json(text: str | bytes) -> Any:
 
 def read_yaml(path: str | Path, what: str) -> dict[str, Any]:
     """The fields of a small YAML or JSON file."""
-    import yaml
-
     try:
         text = read_small(Path(path).expanduser())
     except OSError as error:
         raise ValueError(f"{what} {path} cannot be read ({error.strerror}); check the path") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{what} {path} is not UTF-8 ({error.reason}); save it as UTF-8") from None
+    return yaml_fields(text, f"{what} {path}")
+
+
+def yaml_fields(text: str, what: str) -> dict[str, Any]:
+    """The fields of a text in YAML or JSON."""
+    import yaml
+
     try:
         aliases = any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader))
         twice = "" if aliases else _standing_twice(yaml.compose(text, yaml.SafeLoader))
         fields = None if aliases or twice else yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         # Its constructors raise what comes: of an empty number, of a month that no year has.
-        raise ValueError(f"{what} {path} is not YAML ({excerpt(' '.join(str(error).split()))})") from None
+        raise ValueError(f"{what} is not YAML ({excerpt(' '.join(str(error).split()))})") from None
     if aliases:  # a few lines of which can stand for gigabytes
-        raise ValueError(f"{what} {path} refers to a part of itself with a star; write it out")
+        raise ValueError(f"{what} refers to a part of itself with a star; write it out")
     if twice:
-        raise ValueError(f"{what} {path} has {one_line(repr(twice))} twice in one place; leave one of them out")
+        raise ValueError(f"{what} has {one_line(repr(twice))} twice in one place; leave one of them out")
     if not isinstance(fields, dict):
-        raise ValueError(f"{what} {path} has no fields; write NAME: VALUE")
+        raise ValueError(f"{what} has no fields; write NAME: VALUE")
     return fields
 
 

@@ -19,9 +19,10 @@ import logging
 import shlex
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeVar, get_args
 
@@ -38,6 +39,7 @@ from dialeval.readers.rows import (
     RATED_FIELDS,
     USUAL,
     Bounds,
+    Choice,
     Columns,
     RawRow,
     Rejects,
@@ -60,16 +62,18 @@ __all__ = [
     "matching_ids", "read_exchanges", "read_transcript", "reply_text",
 ]  # fmt: skip
 
-Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "text", "zip", "dataset"]
+Format = Literal["jsonl", "csv", "tsv", "xlsx", "parquet", "arrow", "text", "zip", "dataset"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 Input = str | Path | Iterable[Mapping[str, Any]]
 OtherLanguages = Literal["mark", "skip", "fail"]
 
 _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv", ".tsv": "tsv", ".xlsx": "xlsx",
-    ".xlsm": "xlsx", ".parquet": "parquet", ".txt": "text", ".md": "text", ".vtt": "text", ".srt": "text",
-    ".zip": "zip", ".eval": "zip",
+    ".xlsm": "xlsx", ".parquet": "parquet", ".arrow": "arrow", ".txt": "text", ".md": "text", ".vtt": "text",
+    ".srt": "text", ".zip": "zip", ".eval": "zip",
 }  # fmt: skip
+#: Formats that are read from several places of a file.
+_OF_FILES = frozenset({"parquet", "arrow", "xlsx", "zip"})
 #: Columns that nobody reads, and that need no word: the place of a row, and the name of its conversation or bot.
 _PASSED_OVER = frozenset({"row", "model", "conversation_id"})
 
@@ -199,7 +203,7 @@ class Source:
         if is_table and (absent := columns.missing(values, required_fields(columns, values, level))) and values:
             raise ValueError(f"{self.name}: {absent}")
         whole = self._watched(chain(first, rows), columns, known={*values, *columns.wanted})
-        cells = self.cells or (is_table and self._format() in ("csv", "tsv", "xlsx"))
+        cells = self.cells or (is_table and self._kind() in ("csv", "tsv", "xlsx"))
         if not self.separator:
             raise ValueError("the context separator is empty; pass the text between two turns")
         return columns, (table_row(row, columns, self.separator, cells=cells) for row in whole)
@@ -238,7 +242,7 @@ class Source:
     @property
     def _is_table(self) -> bool:
         """Whether all rows have the same columns."""
-        return isinstance(self.input, str | Path) and self._format() not in ("jsonl", "text")
+        return isinstance(self.input, str | Path) and self._kind() not in ("jsonl", "text")
 
     def _columns(
         self, names: Sequence[str], rows: Sequence[Mapping[str, Any]], level: str, fields: tuple[str, ...]
@@ -353,11 +357,11 @@ class Source:
             self._tell(f"{len(skipped)} rows in other languages were left out (rows {shown})")
 
     def _open(self, level: str, fields: tuple[str, ...]) -> Iterator[RawRow]:
-        from dialeval.readers import table_rows
-        from dialeval.readers.parquet import parquet_rows
+        from dialeval.readers.data_sets import hub_rows
+        from dialeval.readers.table_rows import mapping_rows
 
         if not isinstance(self.input, str | Path):
-            yield from table_rows.mapping_rows(self.input, self.name)
+            yield from mapping_rows(self.input, self.name)
             return
 
         def choose(names: Sequence[str]) -> Sequence[str]:
@@ -371,29 +375,50 @@ class Source:
 
         file_format = self._format()
         if file_format == "dataset":
-            yield from table_rows.dataset_rows(
-                str(self.input), self.name, choose, self._tell, split=self.split, subset=self.subset
-            )
+            if not Path(self.input).is_dir():
+                yield from hub_rows(str(self.input), choose, split=self.split, subset=self.subset)
+                return
+            number = count()
+            for file in self._files:
+                rows = self._of_path(_told_by_ending(file), file, str(file), choose)
+                yield from (replace(row, number=next(number)) for row in rows)
             return
         if self.split is not None or self.subset is not None:
             raise ValueError(f"{self.name} is a file and has no splits or subsets; leave those options out")
-        if file_format in ("parquet", "xlsx", "zip"):
-            if str(self.input) == "-":
-                raise ValueError(f"{file_format} cannot be read from standard input; pass a file")
-            path = Path(self.input)
-            with nullcontext() if path.is_dir() else self._binary():  # says in our words why a file cannot be opened
-                pass
-            if file_format == "zip":
-                yield from bundle_rows(path, self.name, self._of_file, holds_rows, self.bounds)
-            elif file_format == "xlsx":
-                yield from table_rows.excel_rows(Path(self.input), self.name, self._tell, self.bounds)
-            else:
-                yield from parquet_rows(Path(self.input), self.name, choose, self.bounds)
-            return
-        with self._binary() as stream:
-            yield from self._of_stream(file_format, stream, self.name)
+        if str(self.input) != "-":
+            yield from self._of_path(file_format, Path(self.input), self.name, choose)
+        elif file_format in _OF_FILES:
+            raise ValueError(f"{file_format} cannot be read from standard input; pass a file")
+        elif sys.stdin is None:  # the shell's <&-
+            raise ValueError("standard input is closed; name a file, or open it")
+        else:
+            yield from self._of_stream(file_format, sys.stdin.buffer, self.name)
 
-    def _of_stream(self, file_format: Format, stream: BinaryIO, name: str) -> Iterator[RawRow]:
+    @cached_property
+    def _files(self) -> list[Path]:
+        """The files that a folder of data consists of."""
+        from dialeval.readers.data_sets import files_of
+
+        return files_of(Path(str(self.input)), _told_by_ending, self._tell, split=self.split, subset=self.subset)
+
+    def _of_path(self, file_format: Format | None, path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
+        from dialeval.readers.arrow import arrow_rows
+        from dialeval.readers.parquet import parquet_rows
+        from dialeval.readers.table_rows import excel_rows
+
+        with nullcontext() if path.is_dir() else _opened(path) as stream:
+            if file_format == "zip":
+                yield from bundle_rows(path, name, self._of_file, holds_rows, self.bounds)
+            elif file_format == "xlsx":
+                yield from excel_rows(path, name, self._tell, self.bounds)
+            elif file_format == "arrow":
+                yield from arrow_rows(path, name, choose, self.bounds)
+            elif file_format == "parquet":
+                yield from parquet_rows(path, name, choose, self.bounds)
+            elif stream is not None:
+                yield from self._of_stream(file_format, stream, name)
+
+    def _of_stream(self, file_format: Format | None, stream: BinaryIO, name: str) -> Iterator[RawRow]:
         if file_format in ("csv", "tsv"):
             delimiter = "\t" if file_format == "tsv" else ","
             return csv_rows(stream, name, delimiter=delimiter, tell=self._tell, bounds=self.bounds)
@@ -405,6 +430,12 @@ class Source:
         """The rows of a file in an archive; None where its ending says that it holds none."""
         file_format = _told_by_ending(Path(name))
         return self._of_stream(file_format, stream, name) if file_format in ("jsonl", "csv", "tsv", "text") else None
+
+    def _kind(self) -> Format | None:
+        """The format of the file, or of those in a folder of data."""
+        file_format = self._format()
+        is_folder = file_format == "dataset" and Path(str(self.input)).is_dir()
+        return _told_by_ending(self._files[0]) if is_folder and self._files else file_format
 
     def _format(self) -> Format:
         assert isinstance(self.input, str | Path)
@@ -433,18 +464,14 @@ class Source:
             return "dataset"
         raise FileNotFoundError(f"there is no file {path}")
 
-    def _binary(self) -> AbstractContextManager[BinaryIO]:
-        if str(self.input) == "-":
-            if sys.stdin is None:  # the shell's <&-
-                raise ValueError("standard input is closed; name a file, or open it")
-            return nullcontext(sys.stdin.buffer)
-        path = Path(str(self.input))
-        try:
-            return path.open("rb")
-        except FileNotFoundError:
-            raise FileNotFoundError(f"there is no file {path}") from None
-        except OSError as error:
-            raise type(error)(f"{path} cannot be read: {error.strerror}") from None
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}") from None
+    except OSError as error:
+        raise type(error)(f"{path} cannot be read: {error.strerror}") from None
 
 
 def reply_text(item: Exchange | Dialogue | str) -> str:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from dialeval.io.files import first_line
+from dialeval.readers.arrow import table_rows
 from dialeval.readers.parquet_pages import Damaged, columns_of
-from dialeval.readers.rows import MANY, PART, USUAL, Bounds, Choice, RawRow
+from dialeval.readers.rows import MANY, USUAL, Bounds, Choice, RawRow
 from dialeval.readers.text import check_header
 
 #: Rows in memory at once.
@@ -39,12 +40,8 @@ def parquet_rows(path: Path, name: str, choose: Choice, bounds: Bounds = USUAL) 
         for group in range(metadata.num_row_groups):
             try:
                 for batch in _batches(stream, metadata, group, list(wanted), name, bounds):
-                    together = sum(map(_size, batch.columns))
-                    for index in range(batch.num_rows):
-                        if together > bounds.whole and _size_of_row(batch, index) > bounds.whole:
-                            yield RawRow(number, name, problem=f"the row {bounds.too_long}")
-                        else:
-                            yield _row(batch, index, number, name)
+                    for row in table_rows(batch, name, number, bounds):
+                        yield row
                         number += 1
             except (pa.ArrowException, OSError, Damaged) as error:
                 raise ValueError(
@@ -121,62 +118,3 @@ class _Counted:
 
     def close(self) -> None:
         """The stream is its maker's."""
-
-
-def _size_of_row(batch: Any, index: int) -> int:
-    return sum(_size(cells.slice(index, 1)) for cells in batch.columns)
-
-
-def _row(batch: Any, index: int, number: int, name: str) -> RawRow:
-    values: dict[str, Any] = {}
-    for column, cells in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            values[column] = cells[index].as_py()
-        except UnicodeDecodeError as error:
-            return RawRow(number, name, problem=f"a text is not UTF-8 ({error.reason})")
-        except Exception as error:  # a time before the first year, a zone that nobody has, a duration too long: any
-            return RawRow(number, name, problem=f"{column} is a {cells.type} that Python has no value for ({error})")
-    return RawRow(number, name, values)
-
-
-def _size(cells: Any) -> int:
-    """What the values will count for, without making them."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind, parts = cells.type, PART * len(cells)
-    if isinstance(kind, pa.BaseExtensionType):
-        return _size(cells.storage)
-    if pa.types.is_dictionary(kind):
-        lengths = _lengths(cells.dictionary)
-        return parts + (pc.sum(lengths.take(cells.indices)).as_py() or 0 if lengths else 0)
-    if pa.types.is_map(kind):
-        first, last = cells.offsets[0].as_py(), cells.offsets[-1].as_py()
-        return parts + sum(_size(inner.slice(first, last - first)) for inner in (cells.keys, cells.items))
-    if pa.types.is_struct(kind):
-        return parts + sum(map(_size, cells.flatten()))
-    if pa.types.is_nested(kind):
-        return parts + _size(cells.flatten())
-    return parts + (pc.sum(lengths).as_py() or 0 if (lengths := _lengths(cells)) else 0)
-
-
-def _lengths(cells: Any) -> Any:
-    """Bytes of each text; nothing where the values are none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    kind = cells.type
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        cells = cells.cast(pa.large_binary())
-    elif not any(
-        is_text(kind)
-        for is_text in (
-            pa.types.is_string,
-            pa.types.is_binary,
-            pa.types.is_large_string,
-            pa.types.is_large_binary,
-            pa.types.is_fixed_size_binary,
-        )
-    ):
-        return None
-    return pc.binary_length(cells)

@@ -1,28 +1,20 @@
-"""Rows of Excel files, of Hugging Face data sets, and of any iterable of mappings."""
+"""Rows of Excel files, and of any iterable of mappings."""
 
 from __future__ import annotations
 
-import logging
 import math
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from dialeval.core.exchange import a_kind, check_kind
-from dialeval.io.files import first_line, is_reachable
-from dialeval.readers.rows import MANY, Bounds, Choice, RawRow, megabytes
+from dialeval.readers.rows import MANY, Bounds, RawRow, megabytes
 from dialeval.readers.text import check_header
 from dialeval.version import how_to_install
 
 #: So many empty cells may be filled in for each byte of a sheet.
 _MOST_FILLED = 4
-#: Files that a folder of data may hold; `datasets` takes minutes to list more.
-MAX_FILES = 1000
-#: Endings of files that hold rows.
-_DATA = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".txt", ".parquet", ".arrow", ".xlsx"})
 
 
 def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bounds) -> Iterator[RawRow]:
@@ -82,23 +74,6 @@ def _no_workbook(name: str) -> ValueError:
     return ValueError(f"{name} is not an Excel file, or is damaged; save it again")
 
 
-def dataset_rows(
-    source: str, name: str, choose: Choice, tell: Callable[[str], None], *, split: str | None, subset: str | None
-) -> Iterator[RawRow]:
-    """Rows of a data set: a folder that `datasets` wrote, a folder of data files, or one on the Hub."""
-    with _silent():
-        data = _choose(_load(source, name, tell, subset), name, split)
-        try:
-            present = data.column_names or list(next(iter(data), {}))
-        except Exception as error:  # whatever the parser of the files raises
-            raise _unreadable(name, error) from None
-        wanted = choose(present)
-        try:
-            yield from mapping_rows(data.select_columns(list(wanted)), name)
-        except Exception as error:  # whatever the parser of the files raises
-            raise _unreadable(name, error) from None
-
-
 def mapping_rows(rows: Iterable[Any], name: str) -> Iterator[RawRow]:
     """Rows that are mappings already."""
     check_rows("what holds the rows", rows)
@@ -145,98 +120,3 @@ def _plain(cell: Any) -> Any:
     if isinstance(cell, float) and math.isnan(cell):
         return None
     return cell.tolist() if hasattr(cell, "tolist") else cell
-
-
-def _load(source: str, name: str, tell: Callable[[str], None], subset: str | None) -> Any:
-    import datasets
-
-    folder = Path(source)
-    if any((folder / marker).is_file() for marker in ("dataset_dict.json", "state.json")):
-        if subset is not None:
-            raise ValueError(f"{name} has no subsets; leave out the subset {subset!r}")
-        try:
-            return datasets.load_from_disk(source)
-        except Exception as error:  # its JSON may lack anything, and its tables may be no tables
-            raise _unreadable(name, error) from None
-    if folder.is_dir():
-        _check_size(folder)
-    else:
-        _expect_on_hub(source)
-    try:
-        # A folder of files is streamed; what comes from the Hub is kept in its cache and memory-mapped.
-        # It takes its name from the path, and "." has none.
-        if not folder.is_dir():
-            return datasets.load_dataset(source, subset)
-        builder = datasets.load_dataset_builder(str(folder.resolve()), subset)
-        _tell_unread(folder, builder.config.data_files or {}, tell)
-        return builder.as_streaming_dataset()
-    except ConnectionError as error:
-        raise ValueError(f"{name} is not on this machine and the Hub does not answer ({first_line(error)})") from None
-    except datasets.exceptions.DatasetNotFoundError:
-        raise ValueError(f"there is no file or folder {name}, and no such data set on the Hub") from None
-    except FileNotFoundError:
-        raise ValueError(f"{name} holds no data files; pass a file, or a folder with some") from None
-    except ValueError as error:
-        if folder.is_dir():
-            raise _unreadable(name, error) from None
-        raise
-    except Exception as error:
-        raise _unreadable(name, error) from None
-
-
-def _tell_unread(folder: Path, read: Mapping[Any, Sequence[str]], tell: Callable[[str], None]) -> None:
-    """Of files of several kinds, or outside of folders that are named like splits, `datasets` takes some only."""
-    taken = {Path(file) for files in read.values() for file in files}
-    data = (file for file in sorted(folder.resolve().rglob("*")) if file.suffix.lower() in _DATA and file.is_file())
-    if taken and (unread := [str(file.relative_to(folder.resolve())) for file in data if file not in taken]):
-        more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
-        tell(f"not read as part of this data set: {', '.join(unread[:5])}{more}; score such files one by one")
-
-
-def _check_size(folder: Path) -> None:
-    """Refuse at once a folder of so many files that it is no data set; they are not all listed to see that."""
-    if sum(1 for _ in islice(folder.rglob("*"), MAX_FILES + 1)) > MAX_FILES:
-        raise ValueError(
-            f"{folder} is a folder of more than {MAX_FILES} files; pass one file, or a folder that holds only the rows"
-        )
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Without what `datasets` logs about a file that it cannot read: the error says it in one sentence."""
-    logger = logging.getLogger("datasets")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
-
-
-def _unreadable(name: str, error: Exception) -> ValueError:
-    reason = first_line(error.__cause__ or error)
-    return ValueError(f"{name} cannot be read as a data set ({reason}); check its files, or write it again")
-
-
-def _expect_on_hub(source: str) -> None:
-    """Fail at once where `datasets` would retry for half a minute: not in its cache, and no network."""
-    import datasets
-    from huggingface_hub import constants
-
-    if (Path(datasets.config.HF_DATASETS_CACHE) / source.replace("/", "___")).is_dir():
-        return
-    if constants.HF_HUB_OFFLINE or not is_reachable(constants.ENDPOINT):
-        raise ValueError(f"there is no file or folder {source}, and the Hub cannot be reached to look for a data set")
-
-
-def _choose(data: Any, name: str, split: str | None) -> Any:
-    if not isinstance(data, Mapping):
-        if split is not None:
-            raise ValueError(f"{name} has no splits; leave out the split {split!r}")
-        return data
-    if split is None and len(data) == 1:
-        return next(iter(data.values()))
-    if split not in data:
-        problem = f"has no split {split!r}" if split else "has several splits"
-        raise ValueError(f"{name} {problem}; choose one of: {', '.join(map(str, data))}")
-    return data[split]
