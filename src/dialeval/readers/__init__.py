@@ -403,8 +403,8 @@ class Source:
 
     def _of_path(self, file_format: Format | None, path: Path, name: str, choose: Choice) -> Iterator[RawRow]:
         from dialeval.readers.arrow import arrow_rows
+        from dialeval.readers.excel import excel_rows
         from dialeval.readers.parquet import parquet_rows
-        from dialeval.readers.table_rows import excel_rows
 
         with nullcontext() if path.is_dir() else _opened(path) as stream:
             if file_format == "zip":
