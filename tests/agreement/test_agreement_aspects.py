@@ -78,6 +78,16 @@ def test_every_aspect_of_both_sides(toy: Path, tmp_path: Path) -> None:
     assert {key: one.value for key, one in table(again).items()} == {key: one.value for key, one in cells.items()}
 
 
+def test_an_aspect_has_the_direction_of_its_metric(toy: Path) -> None:
+    class Turned(Noting):
+        info = replace(Noting.info, higher_is_better=False)
+
+    found, turned = (table(measured(toy, metric())) for metric in (Noting, Turned))
+    for question, one in found.items():
+        assert turned[question].value == pytest.approx(-one.value, nan_ok=True)
+        assert (one.higher_is_better, turned[question].higher_is_better) == (True, False)
+
+
 def unwilling() -> Noting:
     """A metric that must not be asked: everything is kept."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,16 @@ def test_aspects_that_fell_are_told_and_noise_is_not() -> None:
                      steady=0.5 + 0.1 * np.array(noisy(0, 150, 300 + 2 * seed + side))) for side in (0, 1)]  # fmt: skip
         told += bool(gate(*both, Manners(), margin=0.1, resamples=400).losses)
     assert told <= 8  # five in a hundred, both directions taken together
+
+
+def test_the_weakest_aspects_are_the_worst_ones_whichever_way_is_better() -> None:
+    class Harms(Manners):
+        info = replace(Manners.info, higher_is_better=False)
+
+    for metric, weakest in ((Manners(), "steady 0.90, civil 1.00"), (Harms(), "civil 1.00, steady 0.90")):
+        turned = 1 if metric.info.higher_is_better else -1
+        found = gate(said([value - turned for value in OLD]), said(OLD), metric, margin=0.1, resamples=200)
+        assert weakest in found.to_markdown()
 
 
 def test_how_many_contexts_a_margin_needs() -> None:

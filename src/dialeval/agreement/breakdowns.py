@@ -38,7 +38,8 @@ def of_aspects(scored: ScoredMetric, stage: PreparedBenchmark, settings: Setting
     judged = judgements(stage.benchmark, stage.selected, every)
     counts = np.isfinite(scored.column)
     columns = {"": scored.column}
-    columns |= {name: np.where(counts, scored.values.column(judged.ids, name), np.nan) for name in names}
+    turned = 1.0 if scored.source.higher_is_better else -1.0
+    columns |= {name: np.where(counts, turned * scored.values.column(judged.ids, name), np.nan) for name in names}
     results: list[Result] = []
     for cut in cuts(judged, every):
         ranked = dataclasses.replace(cut, statistics=(compared_statistic(cut),))
@@ -51,10 +52,7 @@ def of_aspects(scored: ScoredMetric, stage: PreparedBenchmark, settings: Setting
 
 
 def _named(result: Result, aspect: str) -> Result:
-    """The result of an aspect; of those more is better, whatever the metric's own direction."""
-    return dataclasses.replace(
-        result, metric_aspect=aspect, higher_is_better=True, signature=f"{result.signature}|metric_aspect:{aspect}"
-    )
+    return dataclasses.replace(result, metric_aspect=aspect, signature=f"{result.signature}|metric_aspect:{aspect}")
 
 
 def halves_of(

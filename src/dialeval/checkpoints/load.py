@@ -15,16 +15,12 @@ from safetensors.torch import load_file
 from torch import nn
 
 from dialeval.checkpoints.config import LoraSettings
-from dialeval.checkpoints.find import (
-    CheckpointError,
-    first_line,
-)
+from dialeval.checkpoints.find import CheckpointError, first_line
 from dialeval.checkpoints.untrusted import (
     MAX_NEW_TOKENS,
     adapter_settings,
     check_files,
-    check_sizes,
-    read_json,
+    encoder_settings,
     tensor_shapes,
 )
 from dialeval.encoders.base import load_exactly, tuned_state
@@ -83,9 +79,10 @@ def load_encoder(folder: Path, vocabulary: int, *, trainable: bool = False) -> n
     For scoring an ordinary BERT loads without transformers' model classes, whose import takes longer than all else.
     """
     check_files(folder)
-    encoder: Any = None if trainable else _ordinary_bert(folder)
+    raw = encoder_settings(folder / "config.json")
+    encoder: Any = None if trainable else _ordinary_bert(folder, raw)
     if encoder is None:
-        encoder = _of_transformers(folder)
+        encoder = _of_transformers(folder, raw)
     known = encoder.get_input_embeddings().num_embeddings
     if vocabulary > known + MAX_NEW_TOKENS:
         raise CheckpointError(
@@ -100,11 +97,9 @@ def load_encoder(folder: Path, vocabulary: int, *, trainable: bool = False) -> n
     return loaded
 
 
-def _ordinary_bert(folder: Path) -> BertEncoder | None:
+def _ordinary_bert(folder: Path, raw: Mapping[str, Any]) -> BertEncoder | None:
     """The encoder of a folder that holds an ordinary BERT, every tensor of it, in one file; None of any other."""
-    raw, weights = read_json(folder / "config.json"), folder / "model.safetensors"
-    check_sizes(raw, folder / "config.json")
-    settings = BertSettings.of(raw)
+    settings, weights = BertSettings.of(raw), folder / "model.safetensors"
     if settings is None or not weights.is_file():
         return None
     with torch.device("meta"):
@@ -120,12 +115,12 @@ def _ordinary_bert(folder: Path) -> BertEncoder | None:
     return encoder
 
 
-def _of_transformers(folder: Path) -> Any:
+def _of_transformers(folder: Path, raw: dict[str, Any]) -> Any:
     from transformers import AutoModel
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    _check_fits(folder)
+    _check_fits(folder, raw)
     try:
         encoder, report = AutoModel.from_pretrained(
             folder,
@@ -166,16 +161,10 @@ def _of_config(raw: dict[str, Any], path: Path, device: Any = "meta") -> Any:
         raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
 
 
-def _check_fits(folder: Path) -> None:
+def _check_fits(folder: Path, raw: dict[str, Any]) -> None:
     """Refuse a configuration that asks for more memory than its weights fill, before any is taken."""
-    path = folder / "config.json"
-    raw = read_json(path)
-    check_sizes(raw, path)
-    asked = sum(
-        math.prod(parameter.shape)
-        for name, parameter in _of_config(raw, path).named_parameters()
-        if "pooler" not in name
-    )
+    planned = _of_config(raw, folder / "config.json").named_parameters()
+    asked = sum(math.prod(parameter.shape) for name, parameter in planned if "pooler" not in name)
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise CheckpointError(f"{folder} has no model.safetensors; pickled weights are not loaded")
@@ -190,8 +179,7 @@ ENCODER_CONFIG = "encoder.json"
 
 def empty_encoder(path: Path, *, trainable: bool = False) -> nn.Module:
     """An encoder with arbitrary weights, to be filled from the checkpoint that it belongs to."""
-    raw = read_json(path)
-    check_sizes(raw, path)
+    raw = encoder_settings(path)
     device = torch.get_default_device()  # that which only plans, if the caller chose it
     if not trainable and (settings := BertSettings.of(raw)) is not None:
         with torch.device("meta"):

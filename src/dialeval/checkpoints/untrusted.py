@@ -77,8 +77,9 @@ def read_json(path: Path) -> dict[str, Any]:
     return raw
 
 
-def check_sizes(raw: Mapping[str, Any], path: Path) -> None:
-    """The configuration of an encoder asks for sizes that an encoder can have, and for no other library."""
+def encoder_settings(path: Path) -> dict[str, Any]:
+    """The configuration of an encoder, which asks for sizes that an encoder can have, and for no other library."""
+    raw = read_json(path)
     if raw.get("quantization_config") is not None:
         raise CheckpointError(f"{path} is of quantised weights, which only libraries that it names could read")
     for key, value in raw.items():
@@ -91,6 +92,7 @@ def check_sizes(raw: Mapping[str, Any], path: Path) -> None:
             raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
         if "layer" in key and isinstance(value, int) and value > MAX_LAYERS:
             raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
+    return raw
 
 
 def tensor_shapes(

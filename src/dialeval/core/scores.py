@@ -222,10 +222,11 @@ def aspect_column(metric: str, aspect: str) -> str:
     return f"{metric}.{aspect}"
 
 
-def weakest_aspects(aspects: Mapping[str, float]) -> str:
-    """The two lowest aspects of a row in words."""
-    lowest = sorted((pair for pair in aspects.items() if pair[1] == pair[1]), key=lambda pair: pair[1])[:2]
-    return ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in lowest)
+def weakest_aspects(aspects: Mapping[str, float], *, higher_is_better: bool) -> str:
+    """The two worst aspects of a row in words."""
+    turned = 1 if higher_is_better else -1
+    worst = sorted((pair for pair in aspects.items() if pair[1] == pair[1]), key=lambda pair: turned * pair[1])[:2]
+    return ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in worst)
 
 
 def turns_column(metric: str) -> str:

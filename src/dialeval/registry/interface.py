@@ -54,7 +54,7 @@ class MetricInfo:
     summary: str
     needs: frozenset[str] = frozenset({"contexts"})
     citation: str = ""
-    #: What the metric judges beside its value: further columns, so they are known before the first row.
+    #: What the metric judges beside its value, in the same direction: columns that are known before the first row.
     aspects: tuple[str, ...] = ()
     #: The aspects of whole dialogues, where they are others.
     dialogue_aspects: tuple[str, ...] | None = None

@@ -60,5 +60,6 @@ class Worst:
 
 
 def _said_of(scores: Scores, index: int) -> str:
-    shown = weakest_aspects({name: float(column[index]) for name, column in scores.aspects.items()})
+    aspects = {name: float(column[index]) for name, column in scores.aspects.items()}
+    shown = weakest_aspects(aspects, higher_is_better=scores.higher_is_better)
     return " ".join(filter(None, (scores.explain(index) if scores.reasons else "", f"({shown})" if shown else "")))

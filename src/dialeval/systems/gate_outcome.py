@@ -306,7 +306,8 @@ class Gate:
             turn = f", turn {row.weakest_turn}" if row.weakest_turn else ""
             texts = [(row.id or str(row.row)) + turn, *(one_line(text)[:100] for text in (row.asked, row.response))]
             baseline = "" if math.isnan(row.baseline) else f"{row.baseline:.4g}"
-            rows.append([*texts, f"{row.value:.4g}", baseline, weakest_aspects(row.aspects), row.reason])
+            weakest = weakest_aspects(row.aspects, higher_is_better=self.higher_is_better)
+            rows.append([*texts, f"{row.value:.4g}", baseline, weakest, row.reason])
         return [Table(header, rows, left=(0, 1, 2, 5, 6))] if rows else []
 
     @property
