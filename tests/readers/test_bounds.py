@@ -6,7 +6,7 @@ import gzip
 import json
 import tracemalloc
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -180,25 +180,38 @@ def test_parquet_with_more_rows_than_bytes_is_refused_by_its_own_word(tmp_path: 
     refused(ValueError, "3,000,000 rows in", lambda: next(Source(path).exchanges()))
 
 
-def _sheet(folder: Path, **changes: str) -> Path:
-    """A sheet of one row, in whose XML some texts are changed."""
+SHEET, TEXTS, TYPES = "xl/worksheets/sheet1.xml", "xl/sharedStrings.xml", "[Content_Types].xml"
+XMLNS = b'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+OF_TEXTS = (
+    b'<Override PartName="/xl/sharedStrings.xml" '
+    b'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"/>'
+)
+
+
+def _sheet(folder: Path, part: str, changes: Mapping[str, str]) -> Path:
+    """A sheet of one row, in a part of whose XML some texts are changed."""
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["context", "response"])
     book.active.append(["How are you?", "Fine._x000D_\nThanks."])
     book.create_sheet()
     book.save(folder / "plain.xlsx")
-    with zipfile.ZipFile(folder / "plain.xlsx") as old, zipfile.ZipFile(folder / "rows.xlsx", "w") as new:
-        for name in old.namelist():
-            content = old.read(name)
-            for before, after in changes.items() if name.endswith("sheet1.xml") else ():
-                content = content.replace(before.encode(), after.encode())
+    with (
+        zipfile.ZipFile(folder / "plain.xlsx") as old,
+        zipfile.ZipFile(folder / "rows.xlsx", "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        parts = {name: old.read(name) for name in old.namelist()} | {TEXTS: b"<sst %b></sst>" % XMLNS}
+        parts[TYPES] = parts[TYPES].replace(b"</Types>", OF_TEXTS + b"</Types>")
+        for name, content in parts.items():
+            for before, after in changes.items() if name == part else ():
+                assert before.encode() in content
+                content = content.replace(before.encode(), after.encode(), 1)
             new.writestr(name, content)
     return folder / "rows.xlsx"
 
 
 def test_a_sheet_that_says_it_is_huge_is_as_large_as_what_it_holds(tmp_path: Path) -> None:
-    path = _sheet(tmp_path, **{'ref="A1:B2"': 'ref="A1:XFD1048576"', 'r="2"': 'r="99999"'})
+    path = _sheet(tmp_path, SHEET, {'ref="A1:B2"': 'ref="A1:XFD1048576"', 'r="2"': 'r="99999"'})
     assert [row.response for _, row in Source(path).exchanges()] == ["Fine.\r\nThanks."]
 
 
@@ -212,8 +225,52 @@ def test_a_sheet_that_says_it_is_huge_is_as_large_as_what_it_holds(tmp_path: Pat
     ],
 )
 def test_a_sheet_whose_cells_are_nowhere_is_refused(before: str, after: str, problem: str, tmp_path: Path) -> None:
-    path = _sheet(tmp_path, **{before: after})
+    path = _sheet(tmp_path, SHEET, {before: after})
     assert "rows.xlsx" in refused(ValueError, problem, lambda: list(Source(path).exchanges()))
+
+
+def test_a_zip_archive_whose_entries_share_their_data_is_refused(tmp_path: Path) -> None:
+    """A few kilobytes stand for gigabytes where each of many entries is the same large one."""
+    path = tmp_path / "rows.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("rows.jsonl", (json.dumps(ROW) + "\n") * 2)
+        archive.filelist *= 50
+    assert "rows.zip" in refused(ValueError, "share their data", lambda: list(Source(path).exchanges()))
+
+
+#: What stands in a workbook, before what, again and again, each a part that openpyxl reads in another way.
+MANY_TAGS = {
+    "formats": ("xl/styles.xml", "</cellXfs>", "<xf/>"),
+    "types": (TYPES, "</Types>", '<Override PartName="/a" ContentType="b"/>'),
+    "names": ("xl/workbook.xml", "</workbook>", "<a/>"),
+    "places": ("xl/_rels/workbook.xml.rels", "</Relationships>", '<Relationship Type="a" Target="b" Id="c"/>'),
+    "author": ("docProps/core.xml", "</cp:coreProperties>", "<a/>"),
+    "theme": ("xl/theme/theme1.xml", "<a:theme", " " * 100),
+    "texts": (TEXTS, "</sst>", "<si/>"),
+    "one text": (TEXTS, "</sst>", "<a>" + "x" * 1000 + "</a>"),
+    "cells": (SHEET, "</row>", "<c/>"),
+    "rows": (SHEET, "</sheetData>", "<row/>"),
+    "anything": (SHEET, "<sheetData>", "<a/>"),
+    "widths": (SHEET, "<sheetData>", '<cols><col min="1"/></cols>'),
+    "sheets": ("xl/workbook.xml", "</sheets>", '<sheet name="a" sheetId="9" r:id="rId1"/>'),
+}
+
+
+@pytest.mark.parametrize("kind", MANY_TAGS)
+def test_what_openpyxl_makes_of_a_workbook_has_a_bound(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kilobyte of deflate stands for a megabyte of tags, and each becomes an object."""
+    monkeypatch.setattr("dialeval.readers.excel.MANY", 50_000)
+    monkeypatch.setattr("dialeval.readers.excel._MOST_WHOLE", 5_000)
+    part, before, tag = MANY_TAGS[kind]
+    path = _sheet(tmp_path, part, {before: tag * 60_000 + before})
+    tracemalloc.start()
+    try:
+        assert "rows.xlsx" in refused(ValueError, "unpacks to more", lambda: list(Source(path).exchanges()))
+        assert tracemalloc.get_traced_memory()[1] < 2**26
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(("name", "head", "row"), [("s.jsonl", "", '{"id": "1"}\n'), ("s.csv", "id,m\n", "1,0.5\n")])

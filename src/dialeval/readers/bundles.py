@@ -52,6 +52,8 @@ def _files(path: Path, name: str, bounds: Bounds) -> list[tuple[str, Callable[[]
     if any(entry.flag_bits & 1 for entry in archive.infolist()):
         raise ValueError(f"{name} is a zip archive with a password; unpack it")
     bounds.check(name, data=sum(entry.file_size for entry in archive.infolist()))
+    if sum(entry.compress_size for entry in archive.infolist()) > path.stat().st_size:  # older Pythons unpack them
+        raise ValueError(f"{name} is a zip archive whose entries share their data; pack it again")
     entries = [entry for entry in archive.infolist() if not (entry.is_dir() or _OF_MACOS in entry.filename)]
     entries = [entry for entry in entries if _DAY.fullmatch(PurePosixPath(entry.filename).name)] or entries
     # By the entry and not by its name, which may stand there twice.
