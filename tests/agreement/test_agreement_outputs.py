@@ -17,7 +17,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.reports.leaderboard import render_page
 from dialeval.reports.output import write_outputs
 from notebooks import Page
-from shell import invoke, write_rows
+from shell import invoke, read_rows, write_rows
 from toy_benchmark import Length, labelled_rows, noise, picky, rated_rows
 
 QUICK = Settings(resamples=200, slow_resamples=100)
@@ -44,20 +44,20 @@ def report(files):
 
 def test_the_table_is_read_back(report, tmp_path):
     report.write(tmp_path)
-    lines = [json.loads(line) for line in (tmp_path / "agreement.jsonl").read_text().splitlines()]
+    lines = read_rows(tmp_path / "agreement.jsonl")
     assert lines == [{key: one for key, one in row.items() if one is not None} for row in report.to_rows()]
     assert [one.value for one in read_results(tmp_path)] == [one.value for one in report.results]
     first = lines[0]
     assert (first["metric"], first["benchmark"], first["contaminated"]) == ("length", "toy", True)
     assert "threshold" not in first
-    excluded = [json.loads(line) for line in (tmp_path / "excluded.jsonl").read_text().splitlines()]
+    excluded = read_rows(tmp_path / "excluded.jsonl")
     assert {row["id"] for row in excluded if row["benchmark"] == "toy"} == {
         f"toy-{number}-{system}" for number in (3, 4) for system in range(6)
     }
     about = json.loads((tmp_path / "run.json").read_text())
     assert about["settings"]["resamples"] == 200
     assert about["skipped"][0]["benchmark"] == "no_such_benchmark"
-    tests = [json.loads(line) for line in (tmp_path / "tests.jsonl").read_text().splitlines()]
+    tests = read_rows(tmp_path / "tests.jsonl")
     ranked = [{row["first"], row["second"]} for row in tests if row["benchmark"] == "toy" and row["level"] == "turn"]
     assert len(ranked) == 2
     assert set.union(*ranked) == {"<share|>", "picky", "noise"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import pickle
 import random
@@ -377,3 +378,69 @@ def test_what_is_refused_takes_no_memory(tiny_encoder: Path, tmp_path: Path) -> 
     folder = small_checkpoint("cmn", tiny_encoder, tmp_path / "cmn")
     changed(folder / "config.json", "architecture", to={"bank": 2**24, "latent": 2**24})
     assert "shape" in refused(lambda: Cmn(folder))
+
+
+# --- base encoders that somebody made to do harm: one sentence, or finite scores --------------------
+
+
+Change = Callable[[Path], None]
+
+
+def sizes(**values: Any) -> Change:
+    return lambda folder: [changed(folder / "config.json", key, to=value) for key, value in values.items()][-1]
+
+
+def weights(change: Callable[[dict[str, Any], bytes], tuple[Any, bytes]]) -> Change:
+    def harm(folder: Path) -> None:
+        path = folder / "model.safetensors"
+        content = path.read_bytes()
+        length = struct.unpack("<Q", content[:8])[0]
+        header, body = change(json.loads(content[8 : 8 + length]), content[8 + length :])
+        written = header if isinstance(header, bytes) else json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(written)) + written + body)
+
+    return harm
+
+
+def filled(value: float) -> Change:
+    return weights(lambda header, body: (header, np.full(len(body) // 4, value, np.float32).tobytes()))
+
+
+#: name -> what is done to the encoder's folder, and whether it has to be refused.
+HARMS: dict[str, tuple[Change, bool]] = {
+    "five heads": (sizes(num_attention_heads=5), True),
+    "minus four heads": (sizes(num_attention_heads=-4), True),
+    "no positions": (sizes(max_position_embeddings=0), True),
+    "as many layers as may be": (sizes(num_hidden_layers=512), True),
+    "an epsilon that is none": (sizes(layer_norm_eps=math.nan), True),
+    "an epsilon below nothing": (sizes(layer_norm_eps=-1.0), True),
+    "an activation of the system": (sizes(hidden_act="__import__('os')"), True),
+    "weights for another library": (sizes(quantization_config={"quant_method": "gptq", "bits": 4}), True),
+    "code of its own": (sizes(auto_map={"AutoModel": "evil.Model"}), False),
+    "another type": (sizes(dtype="int3", torch_dtype="complex128"), False),
+    "heads that are cut off": (sizes(pruned_heads={"0": [0, 1, 2, 3]}), False),
+    "a header of lists": (weights(lambda header, body: (b'{"a":' + b"[" * 100_000, body)), True),
+    "a long header": (weights(lambda header, body: (json.dumps(header).encode() + b" " * 90_000_000, body)), False),
+    "weights that are no numbers": (filled(math.nan), True),
+    "weights without end": (filled(math.inf), True),
+    "weights at the end": (filled(3e38), True),
+    "weights of nothing": (filled(0.0), False),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARMS)
+def test_harm(name: str, sound: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    harm, is_refused = HARMS[name]
+    base = Path(shutil.copytree(tiny_encoder, tmp_path / "base"))
+    checkpoint = Path(shutil.copytree(sound, tmp_path / "checkpoint"))
+    harm(base)
+    changed(checkpoint / "config.json", "encoder", "id", to=str(base))
+    changed(checkpoint / "config.json", "encoder", "sha256", to=None)
+    responses, contexts = ["Hello there, how are you?", "a b c" * 50], [["hi"], ["what do you", "like to eat?"]]
+    if is_refused:
+        with pytest.raises((CheckpointError, ValueError)) as told:
+            Density(checkpoint).score(responses, contexts)
+        assert str(told.value).strip()
+    else:
+        assert np.isfinite(Density(checkpoint).score(responses, contexts).values).all()

@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 import overlap_metric
 from dialeval.cli import build_app
 from dialeval.scoring.score_table import table
-from shell import invoke, write_rows
+from shell import invoke, read_rows, write_rows
 
 ROWS = [
     {"context": ["the bus is late", "again"], "response": "the bus", "id": "a", "system": "S"},
@@ -46,7 +46,7 @@ def files() -> set[str]:
 def test_json_lines() -> None:
     result = score()
     assert result.exit_code == 0
-    assert [json.loads(line) for line in Path("scores.jsonl").read_text(encoding="utf-8").splitlines()] == [
+    assert read_rows("scores.jsonl") == [
         {"row": 0, "id": "a", "system": "S", "language": "", "response": "the bus", "overlap": 0.4},
         {"row": 1, "id": "=1+1", "system": "-T", "language": "", "response": ROWS[1]["response"], "overlap": 0.0},
         {"row": 2, "id": "-7", "system": None, "language": "en", "response": "long ago it is", "overlap": 1.0},
@@ -162,7 +162,7 @@ def test_values_that_are_not_numbers_are_null() -> None:
     )
     assert "empty=score" in score("-i", "blank.jsonl").stderr
     result = score("-i", "blank.jsonl", "--empty", "score")
-    assert [json.loads(line)["overlap"] for line in Path("scores.jsonl").read_text().splitlines()] == [None, 1.0]
+    assert [row["overlap"] for row in read_rows("scores.jsonl")] == [None, 1.0]
     assert re.search("overlap 1 .*1 value, 1 row without", result.stderr)
     assert re.search(r"\b2\b.*\b1\b.*empty", result.stderr)
 
@@ -173,8 +173,8 @@ def test_bad_rows_are_set_aside() -> None:
     result = score("-i", "mixed.jsonl", "--skip-bad")
     assert result.exit_code == 3
     assert re.search(r"\b2 rows\b.*scores\.jsonl\.rejects\.jsonl", result.stderr)
-    assert [json.loads(line)["row"] for line in Path("scores.jsonl").read_text().splitlines()] == [0, 3]
-    aside = [json.loads(line) for line in Path("scores.jsonl.rejects.jsonl").read_text().splitlines()]
+    assert [row["row"] for row in read_rows("scores.jsonl")] == [0, 3]
+    aside = read_rows("scores.jsonl.rejects.jsonl")
     assert [(row["row"], row["raw"]) for row in aside] == [(1, {"context": ["a"], "response": None}), (2, "nonsense")]
     assert score("-i", "mixed.jsonl", "--skip-bad", output="-").exit_code == 2
 

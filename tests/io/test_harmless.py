@@ -15,12 +15,10 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import dialeval
 from dialeval import cli
 from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.cli import build_app
 from dialeval.hub.publish import card_of
 from dialeval.io.files import ProgressLines, first_line, progress_bar
 from dialeval.io.harmless import (
@@ -39,6 +37,7 @@ from dialeval.io.tables import Code, Items, Table, to_markdown, to_text
 from dialeval.reports.plots.figures import new_grid, save
 from dialeval.systems.gate_outcome import error_as_junit, error_as_markdown
 from dialeval.systems.ranking_outcome import Ranking, Standing
+from shell import invoke
 
 CONTROLS = "\x00\x07\x08\x0b\x1b[2J\x1b]0;title\x07\x7f\x9b2J\u202e\ufffe\r"
 #: What a Markdown page must not make of a row.
@@ -104,8 +103,7 @@ def test_what_a_checkpoint_says_of_itself_is_not_live(text: str, tmp_path: Path)
     assert text not in re.sub(r"^```.*?^```$", "", card, flags=re.DOTALL | re.MULTILINE)
     assert card.count("```") % 2 == 0
     (tmp_path / "config.json").write_text(config.to_json(), "utf-8")
-    shown = CliRunner().invoke(build_app(["info", "show"]), ["info", str(tmp_path)])
-    assert shown.exit_code == 0, shown.output
+    shown = invoke("info", tmp_path)
     assert shown.output.replace("\n", "").isprintable()
 
 

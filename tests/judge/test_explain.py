@@ -1,28 +1,30 @@
-"""Reasons and intervals from the metric to every place where scores are written."""
+"""Aspects, reasons and intervals of a metric, from its judgement to every place where scores are written."""
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import dialeval
 import overlap_metric
 from dialeval import registry
-from dialeval.cli import build_app
-from dialeval.core.exchange import Exchange
+from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.registry.interface import Judged, Level, MetricInfo
 from refusals import refused
+from shell import invoke, read_rows, write_rows
 
-#: Overlap is 2 of 5 words, none of 2, all 4.
+#: Overlap is 2 of 5 words, none of 2, all 4; words are 2, 1, 4; of the following turns only one is there.
 RESPONSES = ["the bus", "=nobody", "long ago it is"]
 CONTEXTS = [["the bus is late", "again"], ["who"], ["it is long ago"]]
+FOLLOWING = ["oh no not again", None, "  "]
+VALUES = [0.4, 0.0, 1.0]
 WHY = ["Shares 2 words.", "=shares nothing.", "Shares 4 words."]
 TOLD = {"row": 0, "id": None, "system": None, "language": "", "telling": 0.4, "telling.low": 0.3, "telling.high": 0.6}
 
@@ -56,6 +58,64 @@ def _registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def faceted() -> dialeval.registry.interface.Metric:
+    return dialeval.load("faceted")
+
+
+def test_a_missing_input_is_a_missing_aspect() -> None:
+    scores = faceted().score(RESPONSES, CONTEXTS, following=FOLLOWING)
+    assert scores.values.tolist() == VALUES
+    assert scores.aspects["words"].tolist() == [2.0, 1.0, 4.0]
+    assert scores.aspects["reaction"] == pytest.approx([4.0, math.nan, math.nan], nan_ok=True)
+    assert scores.to_dict()["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [4.0, None, None]}
+    without = faceted().score(RESPONSES, CONTEXTS)
+    assert without.to_dict()["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [None, None, None]}
+    assert dialeval.load("overlap").score(RESPONSES, CONTEXTS).aspects == {}
+    assert "aspects" not in dialeval.load("overlap").score(RESPONSES, CONTEXTS).to_dict()
+
+
+def test_what_a_metric_must_keep_to() -> None:
+    class Talkative(overlap_metric.Faceted):
+        def __init__(self, given: dict[str, Any]) -> None:
+            super().__init__()
+            self.given = given
+
+        def judge(self, exchanges: Any, *, progress: bool = False) -> Judged:
+            return replace(super().judge(exchanges), aspects=self.given)
+
+    refused(RuntimeError, "wit", lambda: Talkative({"wit": np.zeros(3)}).score(RESPONSES, CONTEXTS))
+    refused(RuntimeError, "words", lambda: Talkative({"words": np.zeros(2)}).score(RESPONSES, CONTEXTS))
+    refused(ValueError, "aspects", MetricInfo, "x", "X", Level.SYSTEM, True, (0, 1), "", aspects=("a",))
+
+
+class Sided(overlap_metric.Overlap):
+    """Reads dialogues as a whole: words of the first speaker, in all."""
+
+    info = MetricInfo("sided", "Sided", Level.TURN, True, (0, 1), "", aspects=("a",), dialogue_aspects=("first",))
+
+    def judge_dialogues(self, dialogues: Any, *, progress: bool = False) -> Judged:
+        def words(dialogue: Dialogue) -> float:
+            said = zip(dialogue.speakers, dialogue.turns, strict=True)
+            return float(sum(len(turn.split()) for who, turn in said if who == dialogue.speakers[0]))
+
+        first = np.array([words(one) if one.speakers else math.nan for one in dialogues])
+        return Judged(np.array([len(one.turns) for one in dialogues], dtype=np.float64), aspects={"first": first})
+
+
+def test_dialogues() -> None:
+    dialogues = [["the bus", "the late bus", "bus"], ["who", "nobody"]]
+    refused(ValueError, "DataFrame", faceted().score_dialogues, pd.DataFrame({"dialogue": dialogues}))
+    assert faceted().score_dialogues(pd.Series(dialogues)).values == pytest.approx([0.5, 0.0])  # type: ignore[arg-type]
+    scores = faceted().score_dialogues(dialogues)
+    # 2 of 3 words and 1 of 3; then none of 2. Words 3 and 1 of the judged turns; then 1.
+    assert scores.values == pytest.approx([0.5, 0.0])
+    assert scores.aspects["words"].tolist() == [2.0, 1.0]
+    assert np.isnan(scores.aspects["reaction"]).all()
+    sided = Sided().score_dialogues(dialogues, speakers=[["A", "B", "A"], []])
+    assert sided.values.tolist() == [3.0, 2.0]
+    assert sided.to_dict()["aspects"] == {"first": [3.0, None]}
+
+
 def test_a_row_is_explained() -> None:
     scores = dialeval.load("telling").score(RESPONSES, CONTEXTS)
     assert [scores.explain(row) for row in range(3)] == WHY
@@ -72,27 +132,42 @@ def test_what_is_declared_must_be_given() -> None:
     refused(ValueError, "reason", MetricInfo, "x", "X", Level.SYSTEM, True, (0, 1), "", explains=True)
 
 
-def write_rows(name: str = "rows.jsonl") -> None:
+def write(following: bool = False) -> None:
     rows = [{"context": c, "response": r} for c, r in zip(CONTEXTS, RESPONSES, strict=True)]
-    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    beside = [{"following": after, "id": str(at)} for at, after in enumerate(FOLLOWING)] if following else [{}] * 3
+    write_rows("rows.jsonl", [row | more for row, more in zip(rows, beside, strict=True)])
 
 
 def run(output: str, *options: str, metric: str = "telling", code: int = 0) -> str:
-    result = CliRunner().invoke(build_app(), ["score", "-m", metric, "-i", "rows.jsonl", "-o", output, *options])
-    assert result.exit_code == code, result.output
-    return result.stderr
+    return invoke("score", "-m", metric, "-i", "rows.jsonl", "-o", output, *options, code=code).stderr
 
 
-def lines(path: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+def test_the_command_writes_a_column_for_every_aspect() -> None:
+    write(following=True)
+    printed = run("scores.jsonl", metric="overlap,faceted")
+    first = read_rows("scores.jsonl")[0]
+    wanted = {"overlap": 0.4, "faceted": 0.4, "faceted.words": 2.0, "faceted.reaction": 4.0}
+    assert list(first.items())[-4:] == list(wanted.items())
+    assert [line.split()[:2] for line in printed.splitlines()[3:5]] == [["words", "2.33333"], ["reaction", "4"]]
+    run("scores.csv", "--texts", "none", metric="faceted")
+    assert Path("scores.csv").read_text().splitlines() == [
+        "row,id,system,language,faceted,faceted.words,faceted.reaction",
+        "0,0,,,0.4,2.0,4.0",
+        "1,1,,,0.0,1.0,",
+        "2,2,,en,1.0,4.0,",
+    ]
+    run("scores.parquet", metric="faceted")
+    frame = pd.read_parquet("scores.parquet")
+    assert frame["faceted.words"].tolist() == [2.0, 1.0, 4.0]
+    assert frame["faceted.reaction"].dtype == np.float64
 
 
 def test_the_command_adds_columns_when_asked() -> None:
-    write_rows()
+    write()
     run("plain.jsonl", "--texts", "none")
-    assert lines("plain.jsonl")[0] == {key: TOLD[key] for key in ("row", "id", "system", "language", "telling")}
+    assert read_rows("plain.jsonl")[0] == {key: TOLD[key] for key in ("row", "id", "system", "language", "telling")}
     run("why.jsonl", "--explain", "short", metric="overlap,telling")
-    assert lines("why.jsonl")[0] == {**TOLD, "response": RESPONSES[0], "overlap": 0.4, "telling.why": WHY[0]}
+    assert read_rows("why.jsonl")[0] == {**TOLD, "response": RESPONSES[0], "overlap": 0.4, "telling.why": WHY[0]}
     run("why.csv", "--explain", "short", "--texts", "none")
     assert Path("why.csv").read_text().splitlines() == [
         "row,id,system,language,telling,telling.low,telling.high,telling.why",
@@ -105,7 +180,7 @@ def test_the_command_adds_columns_when_asked() -> None:
     assert frame["telling.why"].tolist() == WHY
     assert frame["telling.low"].dtype == np.float64
     run("percent.jsonl", "--explain", "short", "--scale", "human_percentile")
-    first = lines("percent.jsonl")[0]
+    first = read_rows("percent.jsonl")[0]
     assert (first["telling.low"], first["telling.why"]) == (None, WHY[0])
 
 
@@ -119,7 +194,7 @@ def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(task, "FIRST_PAIRS", 1)
     monkeypatch.setattr(task, "CHUNK_PAIRS", 1)
-    write_rows()
+    write()
     run("whole.jsonl", "--explain", "short")
     judged = Telling.judge
     seen: list[int] = []

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import build_app
 from dialeval.core.scores import Scores
 from dialeval.judge.metric import ASPECTS, DIALOGUE_ASPECTS
 from rated_rows import small_judge
+from shell import invoke, read_rows, write_rows
 
 CONTEXT = ["hello there", "do you like fish and chips"]
 
@@ -80,11 +78,7 @@ def expected(judge: Any) -> Scores:
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name, rows in (("rows", ROWS), ("talks", TALKS)):
-        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def lines(path: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in Path(path).read_text().splitlines()]
+        write_rows(f"{name}.jsonl", rows)
 
 
 def test_what_is_wrong_with_a_reply_is_said_in_its_own_words(expected: Scores) -> None:
@@ -106,15 +100,11 @@ def test_what_is_wrong_with_a_reply_is_said_in_its_own_words(expected: Scores) -
 def test_the_command(checkpoint: Path, judge: Any, expected: Scores) -> None:
     given = ["score", "-m", "judge", "--checkpoint", str(checkpoint)]
     given += ["--empty", "score", "--device", "cpu", "--explain", "short"]
-    ended = CliRunner().invoke(build_app(), [*given, "-i", "rows.jsonl", "-o", "scores.jsonl"])
-    assert ended.exit_code == 0, ended.output
-    same(lines("scores.jsonl"), expected)
-    ended = CliRunner().invoke(
-        build_app(), [*given, "-i", "talks.jsonl", "-o", "whole.jsonl", "--level", "dialogue", "--per-turn"]
-    )
-    assert ended.exit_code == 0, ended.output
+    invoke(*given, "-i", "rows.jsonl", "-o", "scores.jsonl")
+    same(read_rows("scores.jsonl"), expected)
+    ended = invoke(*given, "-i", "talks.jsonl", "-o", "whole.jsonl", "--level", "dialogue", "--per-turn")
     assert "one side" in ended.stderr
-    found = lines("whole.jsonl")
+    found = read_rows("whole.jsonl")
     speakers = [row["speakers"] or [] for row in TALKS]
     whole = judge.score_dialogues([row["dialogue"] for row in TALKS], speakers=speakers)
     same(found, whole)
@@ -127,7 +117,7 @@ def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, mon
     from dialeval.hub.evaluate_module import loaded
 
     monkeypatch.setattr(evaluate.config, "HF_EVALUATE_OFFLINE", True)
-    assert CliRunner().invoke(build_app(), ["install-modules"]).exit_code == 0
+    invoke("install-modules")
     loaded.cache_clear()
     module = evaluate.load("dialeval/judge")
     beside = {key: [row[key] for row in ROWS] for key in ("facts", "following")}

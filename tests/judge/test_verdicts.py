@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import build_app
 from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.judge.metric import TURN
 from dialeval.judge.verdicts import compare_replies, judge_conversation
 from refusals import refused
+from shell import invoke
 
 pytestmark = pytest.mark.encoder
 CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
@@ -97,17 +96,14 @@ def test_unknown_options_are_refused_with_those_that_there_are() -> None:
 
 @pytest.mark.slow
 def test_the_command(judge: Any) -> None:
-    printed = CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", BAD, "--reply", GOOD])
-    assert printed.exit_code == 0, printed.output
+    printed = invoke("judge", *CONTEXT, "--reply", BAD, "--reply", GOOD)
     first, *rest = printed.output.splitlines()
     assert first == compare_replies(judge, CONTEXT, [BAD, GOOD]).sentence
     worse, better = judge.score([BAD, GOOD], [CONTEXT] * 2).values
     cells = [[word for word in line.split() if word.isascii()] for line in rest]
     assert [row for row in cells if row][:2] == [["B", "A"], ["value", f"{better:.2f}", f"{worse:.2f}"]]
-    assert CliRunner().invoke(build_app(["judge"]), ["judge", *CONTEXT, "--reply", " "]).exit_code != 0
-    german = CliRunner().invoke(
-        build_app(["judge"]), ["judge", *CONTEXT, "-r", GOOD, "-r", "Das ist nicht gut für mich."]
-    )
+    invoke("judge", *CONTEXT, "--reply", " ", code=2)
+    german = invoke("judge", *CONTEXT, "-r", GOOD, "-r", "Das ist nicht gut für mich.")
     assert "1 of 2" in german.stderr
     assert "de 1" in german.stderr
     assert "warning" not in printed.stderr

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import build_app
 from dialeval.judge.metric import Judge
+from shell import invoke, read_rows, write_rows
 from written_rows import charges, rows_of
 
 #: Kinds of sound replies whose words stand in an order, and from how many words on disorder shows.
@@ -48,11 +46,9 @@ def test_the_bar_is_not_held_by_silence(judge: Judge, fault: str, change: Callab
 def test_a_flag_finds_users_who_are_frustrated_with_the_bot_and_not_with_something_else(tmp_path: Path) -> None:
     rows = rows_of("frustrated.jsonl")
     given, output = tmp_path / "chats.jsonl", tmp_path / "scores.jsonl"
-    given.write_text("".join(json.dumps({"dialogue": row["turns"]}) + "\n" for row in rows), "utf-8")
-    command = ["score", "-i", str(given), "-o", str(output), "--level", "dialogue", "--flag", "satisfied<0.05"]
-    ended = CliRunner().invoke(build_app(), command)
-    assert ended.exit_code == 0, ended.output
-    flagged = [bool(json.loads(line)["flags"]) for line in output.read_text("utf-8").splitlines()]
+    write_rows(given, [{"dialogue": row["turns"]} for row in rows])
+    invoke("score", "-i", given, "-o", output, "--level", "dialogue", "--flag", "satisfied<0.05")
+    flagged = [bool(row["flags"]) for row in read_rows(output)]
     right = [flag == row["frustrated"] for flag, row in zip(flagged, rows, strict=True)]
     # Missed are the user whose son is ill and those who end with "Just stop." and "just once?".
     assert sum(right) >= len(rows) - 3

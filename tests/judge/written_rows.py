@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from dialeval.judge.metric import Judge
+from shell import read_rows
 
 Rows = list[dict[str, Any]]
 
 
 def rows_of(name: str) -> Rows:
     """The rows of `pairs.jsonl` or `sound.jsonl`."""
-    text = (Path(__file__).parents[1] / "data" / name).read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    return read_rows(Path(__file__).parents[1] / "data" / name)
 
 
 def charges(judge: Judge, rows: Rows, change: Callable[[str], str] = str) -> dict[str, list[str]]:

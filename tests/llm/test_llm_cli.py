@@ -1,12 +1,8 @@
-"""`dialeval llm-score` as a user runs it: killed, continued, counted before, told after."""
+"""`dialeval llm-score` as a user runs it: counted before, told after."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -17,51 +13,35 @@ pytest.importorskip("openai")
 pytest.importorskip("diskcache")
 
 from loopback_llm import KEY, by_number, longer, number_in, scores, serving
-
-ENVIRONMENT = {**os.environ, "OPENAI_API_KEY": KEY, "HF_HUB_OFFLINE": "1"}
+from shell import read_rows, write_rows
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def files(tmp_path):
-    texts = [{"context": ["Pick one."], "response": f"I take {one}.", "id": f"row-{one}"} for one in range(200)]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts))
-    (tmp_path / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in texts[:5]))
+    texts = [{"context": ["Pick one."], "response": f"I take {one}.", "id": f"row-{one}"} for one in range(5)]
+    write_rows(tmp_path / "few.jsonl", texts)
     (tmp_path / "prices.yaml").write_text("some: {input: 10, output: 100}\n")
     return tmp_path
 
 
-def command(files, server, *more, rows="few.jsonl"):
-    options = {"--base-url": server.url, "-i": files / rows, "-o": files / "out.jsonl", "--answers": files / "answers"}
-    given = [str(part) for option in options.items() for part in option]
-    return [sys.executable, "-m", "dialeval", "llm-score", *given, *map(str, more)]
-
-
-def run(*arguments, **more):
-    return CliRunner(env={"OPENAI_API_KEY": KEY}).invoke(build_app(), command(*arguments, **more)[3:])
+def run(files, server, *more):
+    given = [
+        "--base-url",
+        server.url,
+        "-i",
+        files / "few.jsonl",
+        "-o",
+        files / "out.jsonl",
+        "--answers",
+        files / "kept",
+    ]
+    return CliRunner(env={"OPENAI_API_KEY": KEY}).invoke(build_app(), ["llm-score", *map(str, (*given, *more))])
 
 
 def table(files):
-    return [json.loads(line) for line in (files / "out.jsonl").read_text().splitlines()]
-
-
-def test_a_run_killed_in_the_middle_goes_on(files):
-    with serving(by_number) as server:
-        arguments = command(files, server, "--model", "some", rows="rows.jsonl")
-        first = subprocess.Popen(arguments, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        while first.poll() is None and len(server.requests) < 100:
-            pass
-        first.send_signal(signal.SIGKILL)
-        first.communicate()
-        assert not (files / "out.jsonl").exists()
-        before = len(server.requests)
-        second = run(files, server, "--model", "some", rows="rows.jsonl")
-        assert second.exit_code == 0, second.stderr
-        # What was under way is asked a second time.
-        assert before < 200 <= len(server.requests) <= 220
-    assert [row["llm.appropriateness"] for row in table(files)] == [number % 6 for number in range(200)]
-    assert not any(KEY.encode() in path.read_bytes() for path in files.rglob("*") if path.is_file())
+    return read_rows(files / "out.jsonl")
 
 
 def test_values_problems_answers_and_cost(files):
@@ -89,7 +69,7 @@ def test_dry_run_counts_and_writes_nothing(files):
     assert " 1000 " in done.stdout
     assert "$0.1" in done.stdout
     assert not (files / "out.jsonl").exists()
-    first = json.loads((files / "rows.jsonl").read_text().splitlines()[0])
+    first = json.loads((files / "few.jsonl").read_text().splitlines()[0])
     assert first["response"] in done.stdout.partition("The first question:")[2]
 
 
@@ -104,7 +84,7 @@ def test_a_cost_limit_that_is_reached_is_one_sentence(files):
 
 def test_a_rival_file_and_a_config(files):
     others = [{"context": ["?"], "response": "Some very much longer reply.", "id": f"row-{one}"} for one in range(1, 5)]
-    (files / "rival.jsonl").write_text("".join(json.dumps(row) + "\n" for row in others))
+    write_rows(files / "rival.jsonl", others)
     (files / "judge.yaml").write_text("model: some\nprotocol: pairwise\nseed: 7\n")
 
     rival = ("--config", files / "judge.yaml", "--rival", files / "rival.jsonl")
@@ -112,7 +92,7 @@ def test_a_rival_file_and_a_config(files):
         done = run(files, server, *rival)
         assert (done.exit_code, "row 0" in done.stderr) == (2, True)
         others.append({**others[0], "id": "row-0"})
-        (files / "rival.jsonl").write_text("".join(json.dumps(row) + "\n" for row in others))
+        write_rows(files / "rival.jsonl", others)
         done = run(files, server, *rival)
         assert done.exit_code == 0, done.stderr
         assert {request["seed"] for request in server.requests} == {7}

@@ -19,6 +19,7 @@ from dialeval.robustness.inputs import Material, attacked_pairs
 from dialeval.robustness.trial import run as run_robustness
 from dialeval.systems import gate, rank
 from loopback_llm import fenced, scores, serving
+from shell import write_rows
 from toy_benchmark import rated_rows
 
 SETTINGS = Settings(statistics=("spearman",), levels="own", resamples=50)
@@ -26,9 +27,7 @@ SETTINGS = Settings(statistics=("spearman",), levels="own", resamples=50)
 
 @pytest.fixture
 def benchmark(tmp_path):
-    file = tmp_path / "toy.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rated_rows(contexts=8)))
-    return file
+    return write_rows(tmp_path / "toy.jsonl", rated_rows(contexts=8))
 
 
 @pytest.fixture

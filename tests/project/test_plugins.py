@@ -16,7 +16,7 @@ import dialeval
 from dialeval import registry
 from dialeval.cli import build_app
 from refusals import refused
-from shell import write_rows
+from shell import read_rows, write_rows
 
 pytestmark = pytest.mark.slow
 
@@ -86,7 +86,7 @@ def score(metric: str) -> Result:
 def test_a_function_is_scored_like_any_metric() -> None:
     done = score("python:own_metrics:words?lower_is_better=true&name=length")
     assert done.exit_code == 0, done.output
-    assert [json.loads(line)["length"] for line in Path("scores.jsonl").read_text().splitlines()] == [1.0, 4.0]
+    assert [row["length"] for row in read_rows("scores.jsonl")] == [1.0, 4.0]
     assert done.stderr.startswith("length 2.5 (lower is better; 2 values")
     # The signature holds a digest of the module, so that another version is another metric.
     assert re.search(r"metric:length\|python:[0-9a-f]{16}", done.stderr)

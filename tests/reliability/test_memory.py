@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dialeval.cli import _lacks_memory
+from shell import read_rows
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +58,7 @@ def test_score_goes_on_where_there_is_more(library: str, tmp_path: Path) -> None
     enough = run(tmp_path, 16384, *score)
     assert enough.returncode == 0, enough.stderr
     assert "32" in enough.stdout + enough.stderr  # rows that the first run had done
-    values = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
+    values = read_rows(tmp_path / "scores.jsonl")
     assert len(values) == 41
     assert 3 << 28 in values[-1].values()
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from refusals import refused
 from reproduce.__main__ import build_app
 from reproduce.calibration import dialogue_sample, percentiles, probabilities
+from shell import read_rows
 from small_checkpoints import small_checkpoint
 
 
@@ -73,7 +74,7 @@ def test_from_the_shell(tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path) 
     chosen = ["-m", f"deb?checkpoint={deb}", "--corpora", tiny_corpora, "--out", tmp_path / "out", "--pairs", "30"]
     done = calibration(*chosen, "--dialogues", "chat:train,chat:validation")
     assert done.exit_code == 0, done.stderr
-    rows = [json.loads(line) for line in (tmp_path / "out" / "calibration.jsonl").read_text().splitlines()]
+    rows = read_rows(tmp_path / "out" / "calibration.jsonl")
     assert [row["sample"] for row in rows] == ["chat:train", "chat:validation"]
     assert all(row["percentiles"]["n"] == 30 and row["probabilities"]["n"] == 60 for row in rows)
     page = (tmp_path / "out" / "calibration.md").read_text()

@@ -26,7 +26,7 @@ from dialeval.robustness.trial import run
 from overlap_metric import Variety
 from refusals import refused
 from resources import MIRROR
-from shell import invoke, write_rows
+from shell import invoke, read_rows, write_rows
 from small_resources import write_wordnet
 
 TEA = Exchange(("Hi!", "What do you like?"), "I really don't like the well-known tea, but coffee is fine.", id="tea")
@@ -336,7 +336,7 @@ def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> N
     out = tmp_path / "out"
     spec = "python:test_robustness:n_words?name=words"
     done = invoke("robustness", "-m", spec, "-i", plain, "-o", out, "-a", "reverse,repetition,no_punctuation")
-    rows = [json.loads(line) for line in (out / "robustness.jsonl").read_text().splitlines()]
+    rows = read_rows(out / "robustness.jsonl")
     assert [(row["metric"], row["attack"], row["n"]) for row in rows] == [
         ("words", "reverse", 8),
         ("words", "repetition", 8),

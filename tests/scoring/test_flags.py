@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from dialeval.core.specs import Condition
-from shell import invoke, write_rows
+from shell import invoke, read_rows, write_rows
 
 COLUMNS = ["judge", "judge.relevant", "deb", "judge.fluent", "other.fluent"]
 
@@ -45,7 +44,7 @@ def test_the_command_writes_and_counts_them(tmp_path: Path, monkeypatch: pytest.
     for output in ("scores.jsonl", "scores.csv", "scores.parquet"):
         ended = invoke(*given, "-o", output)
         assert "1 of them flagged" in ended.stderr
-    found = [json.loads(line)["flags"] for line in Path("scores.jsonl").read_text().splitlines()]
+    found = [row["flags"] for row in read_rows("scores.jsonl")]
     assert found == pd.read_parquet("scores.parquet")["flags"].tolist()
     assert [bool(one) for one in found] == [False, True, False]
     invoke(*given[:-1], "kind<2", "-o", "more.jsonl", code=2)

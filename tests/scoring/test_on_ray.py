@@ -18,7 +18,7 @@ from dialeval.cli import build_app
 from dialeval.readers import Source
 from dialeval.scoring.on_ray import RowScorer, read_dataset, score_dataset, score_systems
 from refusals import refused
-from shell import invoke, write_rows
+from shell import invoke, read_rows, write_rows
 from small_checkpoints import small_checkpoint
 
 pytestmark = pytest.mark.slow
@@ -108,7 +108,7 @@ def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
         invoke("score-ray", "-m", "deb", "-i", file, "-o", out, *given)
         there = str(tmp_path / f"{name}.jsonl")
         invoke("score", "-m", "deb", "-i", file, "-o", there, *given)
-        one_process = [json.loads(line) for line in Path(there).read_text().splitlines()]
+        one_process = read_rows(there)
         found = pd.read_parquet(out)
         assert [str(one) for one in found["id"]] == [one["id"] for one in one_process]
         assert found["deb"].to_list() == pytest.approx([one["deb"] for one in one_process], abs=1e-5)

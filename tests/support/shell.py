@@ -20,6 +20,11 @@ def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     return file
 
 
+def read_rows(path: str | Path) -> list[dict[str, Any]]:
+    """The rows of such a file."""
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
 def invoke(*words: object, code: int = 0) -> Result:
     """What the command says, which has to end with this code."""
     ended = CliRunner().invoke(build_app(), list(map(str, words)))

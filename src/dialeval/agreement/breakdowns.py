@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +33,7 @@ def of_aspects(scored: ScoredMetric, stage: PreparedBenchmark, settings: Setting
     names = scored.source.aspects_at(Level.DIALOGUE if info.level == "dialogue" else Level.TURN)
     if not names or info.kind != "ratings":
         return []
-    every = dataclasses.replace(settings, aspects=("all",), levels="own")
+    every = replace(settings, aspects=("all",), levels="own")
     judged = judgements(stage.benchmark, stage.selected, every)
     counts = np.isfinite(scored.column)
     columns = {"": scored.column}
@@ -42,17 +41,14 @@ def of_aspects(scored: ScoredMetric, stage: PreparedBenchmark, settings: Setting
     columns |= {name: np.where(counts, turned * scored.values.column(judged.ids, name), np.nan) for name in names}
     results: list[Result] = []
     for cut in cuts(judged, every):
-        ranked = dataclasses.replace(cut, statistics=(compared_statistic(cut),))
+        ranked = replace(cut, statistics=(compared_statistic(cut),))
         for name, column in columns.items():
             view = view_of(column, ranked, judged)
             for each in measure(scored.source, view, ranked, settings, people=info.written_by_people):
                 result = result_of(each, scored.source, scored.values, ranked, judged, settings)
-                results.append(_named(result, name) if name else result)
+                signature = f"{result.signature}|metric_aspect:{name}" if name else result.signature
+                results.append(replace(result, metric_aspect=name, signature=signature))
     return results
-
-
-def _named(result: Result, aspect: str) -> Result:
-    return dataclasses.replace(result, metric_aspect=aspect, signature=f"{result.signature}|metric_aspect:{aspect}")
 
 
 def halves_of(
@@ -141,7 +137,9 @@ def overall(panels: Sequence[Panel], settings: Settings) -> list[Overall]:
     ]
     tested = [row.metric for row in rows if row.p is not None]
     adjusted = dict(zip(tested, holm([row.p for row in rows if row.p is not None]), strict=True)) if tested else {}
-    first = Overall(leader, leader, means[leader], None, None, None, None, None, 0, _names(counted[leader]))
+    first = Overall(
+        leader, leader, means[leader], None, None, None, None, None, 0, tuple(one.name for one in counted[leader])
+    )
     return [first, *(replace(row, p_adjusted=_known(adjusted.get(row.metric, math.nan))) for row in rows)]
 
 
@@ -183,11 +181,7 @@ def _against(name: str, leader: str, mean: float, over: Sequence[_Question], set
     better = sum(gap > 0 for gap in gaps)
     difference = float(np.mean(gaps))
     ends = _known(spread.low), _known(spread.high)
-    return Overall(name, leader, mean, difference, *ends, _known(test.p), None, better, _names(over))
-
-
-def _names(questions: Sequence[_Question]) -> tuple[str, ...]:
-    return tuple(question.name for question in questions)
+    return Overall(name, leader, mean, difference, *ends, _known(test.p), None, better, tuple(one.name for one in over))
 
 
 def _known(value: float) -> float | None:

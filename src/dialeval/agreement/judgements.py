@@ -106,7 +106,9 @@ def judgements(benchmark: Benchmark, dataset: Dataset, settings: Settings) -> Ju
     else:
         means = _column(dataset, "scores")
         scores = {
-            aspect: np.array([_number((row or {}).get(aspect)) for row in means], dtype=np.float64)
+            aspect: np.array(
+                [np.nan if (value := (row or {}).get(aspect)) is None else value for row in means], dtype=np.float64
+            )
             for aspect in aspects
         }
     return Judgements(**common, scores=scores, ratings=ratings)
@@ -135,10 +137,6 @@ def _by_aspect(
     if not rows:
         return {aspect: [[] for _ in range(count)] for aspect in aspects}
     return {aspect: [list((row or {}).get(aspect) or ()) for row in rows] for aspect in aspects}
-
-
-def _number(value: float | None) -> float:
-    return np.nan if value is None else float(value)
 
 
 #: What is computed where replies are labelled good or bad.

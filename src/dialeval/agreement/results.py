@@ -241,24 +241,15 @@ class Report:
         write_atomically(folder / "run.json", [json_text(about, indent=1)])
         flat = [{**vars(test), **vars(test.compared)} for test in self.tests]
         tests = [plain({name: value for name, value in row.items() if name != "compared"}) for row in flat]
-        paths = [
-            self.write_table(folder),
-            _write_lines(folder / "tests.jsonl", tests),
-            _write_lines(folder / "excluded.jsonl", [dataclasses.asdict(row) for row in self.excluded]),
-        ]
-        if self.halves:
-            paths.append(_write_lines(folder / "halves.jsonl", [dataclasses.asdict(half) for half in self.halves]))
-        if self.overall:
-            paths.append(_write_lines(folder / "overall.jsonl", [dataclasses.asdict(row) for row in self.overall]))
-        if self.filters:
-            paths.append(
-                _write_lines(
-                    folder / "filters.jsonl", [plain(dataclasses.asdict(filtering)) for filtering in self.filters]
-                )
-            )
-        aspects = [result.to_row() for result in self.aspects]
-        if aspects:
-            paths.append(_write_lines(folder / "aspects.jsonl", aspects))
+        paths = [self.write_table(folder), _write_lines(folder / "tests.jsonl", tests)]
+        some: dict[str, Sequence[Any]] = {"halves": self.halves, "overall": self.overall, "filters": self.filters}
+        for name, found in {
+            "excluded": self.excluded,
+            **{name: found for name, found in some.items() if found},
+        }.items():
+            paths.append(_write_lines(folder / f"{name}.jsonl", [plain(dataclasses.asdict(row)) for row in found]))
+        if self.aspects:
+            paths.append(_write_lines(folder / "aspects.jsonl", [result.to_row() for result in self.aspects]))
         return [*paths, folder / "run.json"]
 
     def write_table(self, folder: Path) -> Path:

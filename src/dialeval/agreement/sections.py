@@ -31,10 +31,6 @@ class LeaderboardRow:
         """Whether the metric was trained on this benchmark."""
         return any(result.contaminated for result in self.results.values())
 
-    def has_interval(self, statistic: str) -> bool:
-        """Whether it is known how sure the statistic is."""
-        return statistic in self.results and math.isfinite(self.results[statistic].low)
-
 
 @dataclass(frozen=True)
 class Section:
@@ -108,10 +104,11 @@ def sections(report: Report) -> list[Section]:
 def _section(question: tuple[str, str, str, str], metrics: dict[str, dict[str, Result]]) -> Section:
     statistics = list(dict.fromkeys(name for results in metrics.values() for name in results))
     section = Section(*question, statistics, [LeaderboardRow(name, results) for name, results in metrics.items()])
-    without = [entry for entry in section.entries if not entry.has_interval(section.ranked_by)]
+    by = section.ranked_by
+    without = [one for one in section.entries if by not in one.results or math.isnan(one.results[by].low)]
     if len(without) == len(section.entries):  # measured without resamples
         without = []
-    section.entries.sort(key=lambda entry: (entry in without, _rank(entry, section.ranked_by)))
+    section.entries.sort(key=lambda entry: (entry in without, _rank(entry, by)))
     return section
 
 

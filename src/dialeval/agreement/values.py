@@ -16,7 +16,6 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from dialeval.io.files import parse_json, plain, safe_name, write_atomically
 from dialeval.statistics.correlation import Floats
@@ -104,10 +103,15 @@ def _read(path: Path) -> Values | None:
         if header.get("sum", _sum(lines)) != _sum(lines):  # older ones have none
             return None
         problems = {row["id"]: str(row["problem"]) for row in rows if "problem" in row}
-        values = {row["id"]: _number(row["value"]) for row in rows if "problem" not in row}
+        values = {
+            row["id"]: math.nan if row["value"] is None else float(row["value"]) for row in rows if "problem" not in row
+        }
         if len(values) + len(problems) != header["rows"]:
             return None
-        aspects = _by_aspect((row["id"], row.get("aspects", {})) for row in rows)
+        aspects: dict[str, dict[str, float]] = {}
+        for row in rows:
+            for aspect, value in row.get("aspects", {}).items():
+                aspects.setdefault(aspect, {})[row["id"]] = float(value)
         counts = int(header["n_truncated"]), int(header["n_empty"])
         took = {str(name): float(amount) for name, amount in header.get("took", {}).items()}
         return Values(values, problems, *counts, aspects, took=took, signature=str(header.get("told", "")))
@@ -123,8 +127,9 @@ def _write(path: Path, header: Mapping[str, str], ids: Sequence[str], values: Va
     rows = (
         {"id": key, "problem": values.problems[key]}
         if key in values.problems
-        else {"id": key, "value": plain(values.by_id[key]), **_beside(values.aspects_of(key))}
+        else {"id": key, "value": plain(values.by_id[key]), **({"aspects": aspects} if aspects else {})}
         for key in ids
+        for aspects in [values.aspects_of(key)]
     )
     lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     first = json.dumps({**header, **counts, **costs, "sum": _sum(lines)}, ensure_ascii=False)
@@ -156,22 +161,6 @@ def merged(parts: Iterable[Values]) -> Values:
         took |= {name: took.get(name, 0.0) + amount for name, amount in part.took.items()}
         signatures |= {part.signature: None} if part.signature else {}
     return Values(by_id, problems, n_truncated, n_empty, aspects, passing, took, " and ".join(signatures))
-
-
-def _by_aspect(rows: Iterable[tuple[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
-    by_aspect: dict[str, dict[str, float]] = {}
-    for key, aspects in rows:
-        for aspect, value in aspects.items():
-            by_aspect.setdefault(aspect, {})[key] = float(value)
-    return by_aspect
-
-
-def _beside(aspects: Mapping[str, float]) -> dict[str, Any]:
-    return {"aspects": dict(aspects)} if aspects else {}
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)
 
 
 def rows_digest(ids: Iterable[str]) -> str:

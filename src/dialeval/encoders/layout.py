@@ -134,15 +134,13 @@ class PairTokenizer:
         A response that fits stays as it is, and so does every one where the layout cuts both sides alike. What is left
         behind `MAX_WINDOWS` belongs to the last part, which the encoder cuts.
         """
-        long = [text for text in dict.fromkeys(responses) if self._may_be_cut(text)]
+        # A token is a character at least, so that most responses need not be tokenised to know that they fit.
+        is_long = self.layout.truncation == "left"
+        long = [text for text in dict.fromkeys(responses) if is_long and len(text) > self._response_budget]
         pieces = {text: _SENTENCE_END.split(text) for text in long}
         ids = self._tokenise(piece for parts in pieces.values() for piece in parts)
         cut = {text: self._filled([(piece, len(ids[piece])) for piece in parts]) for text, parts in pieces.items()}
         return [cut.get(text, [text]) for text in responses]
-
-    def _may_be_cut(self, text: str) -> bool:
-        """A token is a character at least, so that most responses need not be tokenised to know that they fit."""
-        return self.layout.truncation == "left" and len(text) > self._response_budget
 
     def _filled(self, pieces: Sequence[tuple[str, int]]) -> list[str]:
         total = sum(length for _, length in pieces)

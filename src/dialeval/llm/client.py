@@ -93,11 +93,6 @@ class Answer:
         return cls(**fields)
 
 
-def _is_count(tokens: Any) -> bool:
-    """Whether a server counted tokens: a few numbers of hundreds of digits would fit into no sum of costs."""
-    return type(tokens) is int and 0 <= tokens < 10**9
-
-
 class Client:
     """A model behind an address. The key is read from the environment and leaves this object in requests only."""
 
@@ -177,7 +172,8 @@ class Client:
             raise QuestionFailed(f"the answer is a text of {length:,} characters")
         texts = tuple(map(clean, said))
         counts: tuple[int, ...] = (usage.prompt_tokens, usage.completion_tokens or 0) if usage is not None else ()
-        counted = bool(counts) and all(map(_is_count, counts)) and counts[0] > 0
+        # A few numbers of hundreds of digits would fit into no sum of costs.
+        counted = bool(counts) and all(type(n) is int and 0 <= n < 10**9 for n in counts) and counts[0] > 0
         refusal = getattr(first.message, "refusal", None)
         if refusal is None and first.finish_reason == "content_filter":
             refusal = "a content filter stopped it"

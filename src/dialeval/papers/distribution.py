@@ -273,12 +273,6 @@ class Contexts:
         return any(len(stratum) > 1 for stratum in self.strata)
 
 
-def interval(drawn: Sequence[Floats]) -> tuple[float, float]:
-    """The percentiles of resampled values."""
-    low, high = np.quantile(np.concatenate(drawn), [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
-
-
 def _pair(exchange: Exchange, reply: str) -> Exchange:
     """Query and answer and nothing else; persona facts are no part of the query."""
     return Exchange(exchange.context, reply)

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.core.exchange import Exchange
-from dialeval.papers.distribution import Contexts, DistributionMetric, SystemComparison, interval
+from dialeval.papers.distribution import CONFIDENCE, Contexts, DistributionMetric, SystemComparison
 from dialeval.papers.feature_set import FeatureSet, check_made_alike, read_side, write_side
 from dialeval.registry.interface import Level, MetricInfo
+from dialeval.statistics.bootstrap import interval
 from dialeval.statistics.moments import Moments
 
 MeanTerm = Literal["squared", "norm"]
@@ -248,8 +249,8 @@ class Fbd(DistributionMetric):
         if of_human is not None:
             per_context += np.bincount(contexts.of_human, of_human, contexts.count)
         drawn = [value + (counts - 1) @ per_context for counts in contexts.draw(self.resamples, self.seed)]
-        low, high = interval(drawn)
-        return max(0.0, low), high
+        found = interval(np.concatenate(drawn), CONFIDENCE)
+        return max(0.0, found.low), found.high
 
 
 def _checked(rows: NDArray[Any]) -> Floats:

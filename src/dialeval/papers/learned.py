@@ -21,7 +21,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Signature
 from dialeval.encoders.base import longest_input
 from dialeval.encoders.batching import FirstToken, PairEncoder, choose_device, choose_precision, speed_up, weights_dtype
-from dialeval.encoders.layout import PairFormat, PairTokenizer
+from dialeval.encoders.layout import PairTokenizer
 from dialeval.io.files import parse_json
 from dialeval.registry.interface import Judged, Metric, Scale
 
@@ -58,7 +58,9 @@ class LearnedMetric(Metric):
         self.network = self.network_class.from_pretrained(
             checkpoint, revision=revision, device=place, dtype=weights_dtype(self.precision)
         )
-        self.layout = _changed(self.network.config.layout, max_length=max_length, truncation=truncation)
+        changes: dict[str, Any] = {"max_length": max_length, "truncation": truncation}
+        known = {key: value for key, value in changes.items() if value is not None}
+        self.layout = replace(self.network.config.layout, **known)
         encoder: Any = getattr(self.network, self.network.encoders[0])
         longest = longest_input(encoder.config)
         if self.layout.max_length > longest:
@@ -181,10 +183,6 @@ def whole_reply(parts: Vector, starts: NDArray[np.int64], weakest: float) -> Vec
     mean = np.add.reduceat(parts, starts) / sizes
     lowered: Vector = mean + weakest * (np.minimum.reduceat(parts, starts) - mean)
     return lowered
-
-
-def _changed(layout: PairFormat, **changes: Any) -> PairFormat:
-    return replace(layout, **{key: value for key, value in changes.items() if value is not None})
 
 
 def percentile(values: Vector, quantiles: Vector) -> Vector:

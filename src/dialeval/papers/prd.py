@@ -20,9 +20,10 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.papers.distribution import Contexts, DistributionMetric, SystemComparison, interval
+from dialeval.papers.distribution import CONFIDENCE, Contexts, DistributionMetric, SystemComparison
 from dialeval.papers.feature_set import FeatureSet
 from dialeval.registry.interface import Level, MetricInfo
+from dialeval.statistics.bootstrap import interval
 from dialeval.statistics.moments import Moments
 
 Grid = Literal["released", "paper"]
@@ -230,8 +231,8 @@ class Prd(DistributionMetric):
                 resampled = [np.tensordot(part, table, axes=1) for table in (table_theirs, table_ours)]
                 drawn.append(self._score(*curves(resampled[0], resampled[1], coarse)))
         values = np.concatenate(drawn)
-        low, high = interval([value + values - values.mean()])
-        return max(0.0, low), min(1.0, high)
+        found = interval(value + values - values.mean(), CONFIDENCE)
+        return max(0.0, found.low), min(1.0, found.high)
 
 
 def _counts(labels: NDArray[np.intp], width: int) -> Floats:

@@ -45,6 +45,8 @@ ASIDES = (
 )
 
 _REPEATED_WORDS = 3
+#: A word, with the apostrophes and hyphens inside it.
+WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 
 class Pool:
@@ -145,10 +147,6 @@ def _named(name: str) -> Attack:
     return ATTACKS[name]
 
 
-def _reverse(exchange: Exchange, random: Random, pool: Pool) -> str:
-    return " ".join(reversed(exchange.response.split()))
-
-
 def _jumble(exchange: Exchange, random: Random, pool: Pool) -> str | None:
     words = exchange.response.split()
     if len(set(words)) < 2:
@@ -157,10 +155,6 @@ def _jumble(exchange: Exchange, random: Random, pool: Pool) -> str | None:
     while jumbled == words:
         random.shuffle(jumbled)
     return " ".join(jumbled)
-
-
-def _nouns_only(exchange: Exchange, random: Random, pool: Pool) -> str:
-    return " ".join(nouns(exchange.response))
 
 
 def _no_stopwords(exchange: Exchange, random: Random, pool: Pool) -> str:
@@ -175,30 +169,9 @@ def _no_punctuation(exchange: Exchange, random: Random, pool: Pool) -> str:
     return " ".join("".join(kept).split())
 
 
-def _synonyms(exchange: Exchange, random: Random, pool: Pool) -> str:
-    return WORD.sub(lambda match: synonym(match.group()), exchange.response)
-
-
-def _repetition(exchange: Exchange, random: Random, pool: Pool) -> str:
-    words = exchange.response.split()
-    return " ".join([*words, *words[-_REPEATED_WORDS:]])
-
-
-def _speaker_echo(exchange: Exchange, random: Random, pool: Pool) -> str | None:
-    return f"{exchange.context[-1]} {exchange.response}" if exchange.context else None
-
-
-def _random_reply(exchange: Exchange, random: Random, pool: Pool) -> str | None:
-    return pool.other_reply(exchange, random)
-
-
 def _truncation(exchange: Exchange, random: Random, pool: Pool) -> str:
     words = exchange.response.split()
     return " ".join(words[: len(words) // 2])
-
-
-def _generic_reply(exchange: Exchange, random: Random, pool: Pool) -> str:
-    return random.choice([reply for reply in GENERIC_REPLIES if reply != exchange.response])
 
 
 def _noise(exchange: Exchange, random: Random, pool: Pool) -> str | None:
@@ -212,45 +185,44 @@ def _noise(exchange: Exchange, random: Random, pool: Pool) -> str | None:
     return " ".join(words)
 
 
-def _demand(exchange: Exchange, random: Random, pool: Pool) -> str:
-    return f"{exchange.response} {random.choice(DEMANDS)}"
-
-
-def _aside(exchange: Exchange, random: Random, pool: Pool) -> str:
-    return f"{exchange.response} {random.choice(ASIDES)}"
-
-
-_OTHER_REPLY = Attack("random_reply", "a reply to another context", _random_reply)
+_OTHER_REPLY = Attack("random_reply", "a reply to another context", lambda row, draw, pool: pool.other_reply(row, draw))
 
 #: All attacks, by the names of `--attacks`.
 ATTACKS: dict[str, Attack] = {
     attack.name: attack
     for attack in (
-        Attack("reverse", "words in reverse order", _reverse),
+        Attack("reverse", "words in reverse order", lambda row, *_: " ".join(reversed(row.response.split()))),
         Attack("jumble", "words in random order", _jumble),
-        Attack("nouns_only", "everything but nouns left out", _nouns_only),
+        Attack("nouns_only", "everything but nouns left out", lambda row, *_: " ".join(nouns(row.response))),
         Attack("no_stopwords", "stop-words left out", _no_stopwords),
         Attack("no_punctuation", "punctuation left out", _no_punctuation, harmful=False),
-        Attack("synonyms", "content words replaced by WordNet's first synonym", _synonyms, harmful=False),
-        Attack("repetition", "the last three words said again", _repetition),
-        Attack("speaker_echo", "the last turn of the context said again before the reply", _speaker_echo),
+        Attack(
+            "synonyms", "content words replaced by WordNet's first synonym",
+            lambda row, *_: WORD.sub(lambda match: synonym(match.group()), row.response), harmful=False,
+        ),
+        Attack(
+            "repetition", "the last three words said again",
+            lambda row, *_: " ".join([*row.response.split(), *row.response.split()[-_REPEATED_WORDS:]]),
+        ),
+        Attack(
+            "speaker_echo", "the last turn of the context said again before the reply",
+            lambda row, *_: f"{row.context[-1]} {row.response}" if row.context else None,
+        ),
         _OTHER_REPLY,
         Attack("truncation", "the second half of the words cut off", _truncation),
-        Attack("generic_reply", "a reply that fits anywhere", _generic_reply),
+        Attack(
+            "generic_reply", "a reply that fits anywhere",
+            lambda row, draw, _: draw.choice([reply for reply in GENERIC_REPLIES if reply != row.response]),
+        ),
         Attack("noise", "random words of other replies put in", _noise),
         Attack(
-            "instruction",
-            "a reply to another context that demands a high score",
-            _demand,
-            on=_OTHER_REPLY,
-            neutral=_aside,
+            "instruction", "a reply to another context that demands a high score",
+            lambda row, draw, _: f"{row.response} {draw.choice(DEMANDS)}", on=_OTHER_REPLY,
+            neutral=lambda row, draw, _: f"{row.response} {draw.choice(ASIDES)}",
         ),
     )
-}
+}  # fmt: skip
 
-
-#: A word, with the apostrophes and hyphens inside it.
-WORD = re.compile(r"\w+(?:['’-]\w+)*")
 
 #: What is left of clitics where a corpus splits them off ("do n't", "I ' m").
 _CLITICS = frozenset(("s", "t", "m", "re", "ve", "ll", "d", "n't", "nt"))
@@ -289,18 +261,17 @@ def synonym(word: str) -> str:
     plain = word.lower()
     if is_stopword(plain):
         return word
+
+    def frequency(synset: Any) -> int:
+        return sum(int(lemma.count()) for lemma in synset.lemmas() if lemma.name().lower() in same)
+
     same = {plain, *(form for letter in "nvar" if (form := wordnet.morphy(plain, letter)) is not None)}
-    for synset in sorted(wordnet.synsets(plain), key=lambda synset: -_frequency(synset, same)):
+    for synset in sorted(wordnet.synsets(plain), key=frequency, reverse=True):
         for name in synset.lemma_names():
             if name.lower() not in same:
                 word_for_it = str(name).replace("_", " ")
                 return word_for_it.capitalize() if word[0].isupper() else word_for_it
     return word
-
-
-def _frequency(synset: Any, forms: Collection[str]) -> int:
-    """How often the word has this sense in the texts that WordNet's makers annotated."""
-    return sum(int(lemma.count()) for lemma in synset.lemmas() if lemma.name().lower() in forms)
 
 
 def nouns(text: str) -> list[str]:

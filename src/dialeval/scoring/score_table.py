@@ -53,16 +53,17 @@ def table(
     elif file_format == "csv":
         yield _csv(stream, metrics, keys)
     else:
-        yield lambda record: _write_json(stream, _columns(metrics, keys, record))
+
+        def write_json(record: Record) -> None:
+            columns = _columns(metrics, keys, record)
+            for cells in zip(*columns.values(), strict=True):
+                stream.write(json_text(dict(zip(columns, cells, strict=True))).encode() + b"\n")
+
+        yield write_json
 
 
 def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dict[str, Sequence[Any]]:
     return {key: record[key] for key in keys} | {name: record["values"][name] for name in metrics}
-
-
-def _write_json(stream: BinaryIO, columns: Mapping[str, Sequence[Any]]) -> None:
-    for cells in zip(*columns.values(), strict=True):
-        stream.write(json_text(dict(zip(columns, cells, strict=True))).encode() + b"\n")
 
 
 def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Callable[[Record], None]:

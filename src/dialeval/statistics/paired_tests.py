@@ -131,17 +131,14 @@ def _swap_test(difference: Callable[[Floats], Floats], n_groups: int, resamples:
     observed = float(difference(np.zeros((1, n_groups)))[0])
     exhaustive = n_groups <= math.log2(max(resamples, 1))
     reached, tried = 0, 0
-    for swapped in _all_swaps(n_groups) if exhaustive else _random_swaps(n_groups, resamples, seed):
+    every = [np.array(list(itertools.product((0.0, 1.0), repeat=n_groups)))] if exhaustive else []
+    for swapped in every or _random_swaps(n_groups, resamples, seed):
         drawn = difference(swapped)
         reached += int((np.abs(drawn) >= abs(observed) - 1e-12).sum())
         tried += len(drawn)
     if exhaustive:
         return TestResult(observed, reached / tried, "permutation, exact")
     return TestResult(observed, (reached + 1) / (tried + 1), "permutation, sampled")
-
-
-def _all_swaps(n_groups: int) -> Iterator[Floats]:
-    yield np.array(list(itertools.product((0.0, 1.0), repeat=n_groups)))
 
 
 def _random_swaps(n_groups: int, resamples: int, seed: int) -> Iterator[Floats]:

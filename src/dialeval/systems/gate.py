@@ -225,7 +225,7 @@ def _check(
             raise ValueError(
                 f"min_aspects: {aspect} is {least!r}; the smallest accepted gain is a number, zero or less"
             )
-    names = _column_names(metric, level)
+    names = [metric.info.name, *(aspect_column(metric.info.name, aspect) for aspect in metric.info.aspects_at(level))]
     for condition, most in (max_rows or {}).items():
         Condition.read(condition, names, "max_rows")
         _allowed(condition, most, 1)
@@ -233,11 +233,6 @@ def _check(
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.floating) and bool(-LARGEST <= value <= LARGEST)
-
-
-def _column_names(metric: Metric, level: Level) -> list[str]:
-    name = metric.info.name
-    return [name, *(aspect_column(name, aspect) for aspect in metric.info.aspects_at(level))]
 
 
 def _allowed(condition: str, most: float | str, rows: int) -> int:
@@ -359,6 +354,8 @@ def _faults(
     metric: Metric, pairs: Pairs | None, new: Columns, old: Columns, scale: Scale, level: Level
 ) -> list[FaultCount]:
     """The rows of either side under each veto; of pairs also how many newly are, and how many no longer."""
+    from scipy.stats import binom
+
     faults = []
     for aspect, fault in metric.faults(level).items():
         column = aspect_column(metric.info.name, aspect)
@@ -372,16 +369,10 @@ def _faults(
         else:
             a, b = x[pairs.first], y[pairs.second]
             newly, no_longer = int((a & ~b).sum()), int((b & ~a).sum())
-        more = count > before and (before == 0 or _surprise(newly, no_longer) < SURPRISING)
+        # A sign test: so many changes for the worse, if either direction is as probable.
+        more = count > before and (before == 0 or bool(binom.sf(newly - 1, newly + no_longer, 0.5) < SURPRISING))
         faults.append(FaultCount(aspect, fault.in_words(count, level), count, before, newly, no_longer, more))
     return faults
-
-
-def _surprise(newly: int, no_longer: int) -> float:
-    """How probable so many changes for the worse are if either direction is as probable (a sign test)."""
-    from scipy.stats import binom
-
-    return float(binom.sf(newly - 1, newly + no_longer, 0.5))
 
 
 def _worst(

@@ -91,11 +91,13 @@ def tune(
     network = JudgeNetwork.from_pretrained(checkpoint, device=device, trainable=True)
     read = judge.read(opinions.exchanges, progress=progress)
     fitted = _fit(opinions, read, resamples, seed)
+    # How well one person predicts the others, if there are others.
+    ceiling = human_ceiling(opinions.raters) if isinstance(opinions, Ratings) and opinions.raters else np.nan
     outcome = Tuned(
         folder=Path(out),
         opinions=opinions,
         fitted=fitted,
-        ceiling=_ceiling(opinions),
+        ceiling=ceiling if np.isfinite(ceiling) else None,
         coverage=_fit_interval(network, opinions, fitted.values, seed),
         has_percentile=bool(people) or not fitted.changed,
         aspects={
@@ -132,14 +134,6 @@ def _fit(opinions: Opinions, read: ReadReplies, resamples: int, seed: int) -> cr
     if not comparison.gains:
         return crossing.Fitted(comparison, before)
     return crossing.Fitted(comparison, after, crossing.fit_correction(opinions, read, np.arange(len(opinions))), lifted)
-
-
-def _ceiling(opinions: Opinions) -> float | None:
-    """How well one person predicts the others, if there are others."""
-    if not isinstance(opinions, Ratings) or not opinions.raters:
-        return None
-    value = human_ceiling(opinions.raters)
-    return value if np.isfinite(value) else None
 
 
 def _fit_interval(network: JudgeNetwork, opinions: Opinions, values: Vector, seed: int) -> float | None:

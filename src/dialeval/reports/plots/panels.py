@@ -115,7 +115,11 @@ _MOST_SYSTEMS = 25
 
 def draw_all(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
     """Draw and save every picture of a report; the names say what they show."""
-    return [path for name, figure in _pictures(report) for path in save(figure, folder / file_name(name), formats)]
+    return [
+        path
+        for name, figure in _pictures(report)
+        for path in save(figure, folder / safe_name(name.replace("_standard", "")), formats)
+    ]
 
 
 def _pictures(report: Report) -> Iterator[tuple[str, Figure]]:
@@ -153,8 +157,3 @@ def with_people(panel: Panel) -> dict[str, Floats]:
 def panel_name(panel: Panel) -> str:
     """The benchmark and its protocol."""
     return f"{panel.judged.info.name}_{panel.judged.info.protocol}"
-
-
-def file_name(text: str) -> str:
-    """A picture's file name; the usual protocol goes without saying."""
-    return safe_name(text.replace("_standard", ""))
