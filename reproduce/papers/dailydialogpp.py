@@ -8,17 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dialeval.agreement.settings import Settings
-from reproduce.papers.tables import (
-    HEAD,
-    SHORT_TRAINING,
-    CellQuery,
-    Column,
-    Paper,
-    Row,
-    Table,
-    ablation,
-    published,
-)
+from reproduce.papers.tables import HEAD, SHORT_TRAINING, CellQuery, Column, Paper, Row, Table, ablation, published
 
 _SETTINGS = Settings(levels="own")
 
@@ -154,10 +144,7 @@ PAPER = Paper(
                 Row("DEB before fine-tuning", {"random": 84.16, "adversarial": 59.82}, note=_REDDIT, lacks="data"),
                 _kinds("DEB, random", 88.29, 66.75, ablation("deb-random")),
                 *(
-                    Row(
-                        f"DEB, random; adversarial for {share} of the contexts",
-                        ours=ablation(f"deb-random-{name}"),
-                    )
+                    Row(f"DEB, random; adversarial for {share} of the contexts", ours=ablation(f"deb-random-{name}"))
                     for share, name in (("1 %", "hundredth"), ("10 %", "tenth"))
                 ),
                 _kinds("DEB, adversarial", 86.24, 82.04, ablation("deb-adversarial")),

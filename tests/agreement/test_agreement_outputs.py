@@ -91,11 +91,7 @@ def test_every_plot_is_written(report, tmp_path):
     written = write_outputs(report, tmp_path)
     names = {path.stem for path in written if path.parent.name == "plots"}
     protocol = "" if (shown := report.results[0].protocol) == "standard" else f"_{shown}"
-    assert {
-        f"scatter_toy{protocol}_overall",
-        f"violin_toy{protocol}",
-        f"heatmap_toy{protocol}",
-    } <= names
+    assert {f"scatter_toy{protocol}_overall", f"violin_toy{protocol}", f"heatmap_toy{protocol}"} <= names
     assert not any(name.startswith("scatter_good_or_bad") for name in names)
 
 

@@ -206,13 +206,7 @@ def test_thresholds_are_searched_on_the_validation_benchmark(labelled):
 
 def test_every_choice_is_in_the_signature(toy):
     plain = {"resamples": 60, "slow_resamples": 50, "statistics": ("kendall",), "levels": "own"}
-    choices = [
-        {},
-        {"ratings": "without_outliers"},
-        {"seed": 1},
-        {"confidence": 0.9},
-        {"slow_resamples": 9},
-    ]
+    choices = [{}, {"ratings": "without_outliers"}, {"seed": 1}, {"confidence": 0.9}, {"slow_resamples": 9}]
     seen = {run([count_words], [toy], settings=Settings(**plain | choice)).results[0].signature for choice in choices}
     assert len(seen) == len(choices)
     (one,) = run([count_words], [toy], settings=Settings(resamples=0, statistics=("kendall",), levels="own")).results

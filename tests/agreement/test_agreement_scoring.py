@@ -23,17 +23,7 @@ from dialeval.readers.score_files import BadScoreFile, read_scores
 from dialeval.registry.interface import Judged
 from refusals import refused
 from shell import write_rows
-from toy_benchmark import (
-    KILL_AT,
-    SEEN,
-    AgainstReferences,
-    Length,
-    Repetition,
-    count_words,
-    picky,
-    rated_rows,
-    watched,
-)
+from toy_benchmark import KILL_AT, SEEN, AgainstReferences, Length, Repetition, count_words, picky, rated_rows, watched
 
 
 @pytest.fixture

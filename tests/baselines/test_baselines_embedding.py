@@ -39,11 +39,7 @@ def value_of(metric: EmbeddingMetric, response: str, references: list[str]) -> f
 
 @pytest.mark.parametrize(
     ("metric", "expected"),
-    [
-        (EmbeddingAverage, 0.707106781),
-        (EmbeddingExtrema, 0.124034735),
-        (EmbeddingGreedy, 0.609387027),
-    ],
+    [(EmbeddingAverage, 0.707106781), (EmbeddingExtrema, 0.124034735), (EmbeddingGreedy, 0.609387027)],
 )
 def test_vectors_of_the_specification(vectors: Path, metric: type[EmbeddingMetric], expected: float) -> None:
     assert value_of(metric(vectors=vectors), "a b", ["c d"]) == pytest.approx(expected, abs=1e-9)

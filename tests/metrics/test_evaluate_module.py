@@ -155,9 +155,7 @@ def test_every_module_has_the_same_inputs_and_a_full_folder(evaluate: Any) -> No
 
 # Not more of each: what breaks, breaks early, and the suite runs them every time.
 MODEST = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 #: Columns that are good, good but for one cell, or nothing of the kind.

@@ -247,10 +247,7 @@ def test_references_are_needed(metric: Cmn) -> None:
     refused(ValueError, "references", metric.score_dialogues, [["hello", "how are you", "fine"]])
 
 
-@pytest.mark.parametrize(
-    "option",
-    [{"scoring": "nsp"}, {"prior_encoder": "both"}, {"samples": 0}, {"seed": -1}],
-)
+@pytest.mark.parametrize("option", [{"scoring": "nsp"}, {"prior_encoder": "both"}, {"samples": 0}, {"seed": -1}])
 def test_bad_options(folder: Path, option: dict[str, Any]) -> None:
     refused(ValueError, next(iter(option)), Cmn, folder, device="cpu", **option)
 

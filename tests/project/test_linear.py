@@ -28,10 +28,7 @@ UNITS = [
 PACKAGE = Path(dialeval.__file__).parent
 PAGE = PACKAGE.parents[1] / "spaces" / "side_by_side"
 #: Put together while the program runs: what each may look like.
-BUILT = {
-    "aspect_pattern": aspect_pattern("grammar"),
-    "hidden_names": hidden_names(Path("scores.jsonl")),
-}
+BUILT = {"aspect_pattern": aspect_pattern("grammar"), "hidden_names": hidden_names(Path("scores.jsonl"))}
 
 
 def compiled(value: Any, depth: int = 3) -> Iterator[re.Pattern[Any]]:

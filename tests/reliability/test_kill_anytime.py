@@ -69,11 +69,7 @@ def killed_at_random(
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     done = subprocess.run(
-        [sys.executable, *command, *again],
-        env={**ENVIRONMENT, **variables},
-        cwd=folder,
-        capture_output=True,
-        text=True,
+        [sys.executable, *command, *again], env={**ENVIRONMENT, **variables}, cwd=folder, capture_output=True, text=True
     )
     # A run that came through before is not begun again over its own outcome.
     assert done.returncode == 0 or "already" in done.stderr, done.stderr

@@ -163,11 +163,7 @@ def test_an_average_is_that_of_the_numbers_beside_it(toy):
     paper, values, _ = toy
     (table,) = paper.tables
     question = table.columns[1].question
-    columns = (
-        Column("toy", question),
-        Column("again", question),
-        Column("average", average_of=("toy", "again")),
-    )
+    columns = (Column("toy", question), Column("again", question), Column("average", average_of=("toy", "again")))
     rows = (Row("Words", {"average": 0.501}, WORDS), Row("Never run", {"average": 0.1}, LABELS))
     paper = Paper("toy", "Toy", (Table("Table 1", columns, rows),))
     found = answers(paper.tables, values, resamples=0)

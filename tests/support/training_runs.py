@@ -52,11 +52,7 @@ def settings(chosen: Iterable[str]) -> list[str]:
 
 def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> list[str]:
     """A training of DENSITY."""
-    return [
-        *[str(SCRIPT), "--cpu", "--corpora", str(corpora), "--out", str(out)],
-        *overrides(encoder, steps),
-        *more,
-    ]
+    return [*[str(SCRIPT), "--cpu", "--corpora", str(corpora), "--out", str(out)], *overrides(encoder, steps), *more]
 
 
 def environment() -> dict[str, str]:

@@ -61,10 +61,7 @@ def test_totals_count_a_shared_ancestor_once() -> None:
 
 @pytest.mark.parametrize(
     ("name", "phase", "validated"),
-    [
-        ("judge-minilm", "distil-again", "distil-mean"),
-        ("judge-open", "aspects-open", "aspects-open"),
-    ],
+    [("judge-minilm", "distil-again", "distil-mean"), ("judge-open", "aspects-open", "aspects-open")],
 )
 def test_a_judge_s_last_phase_is_what_its_log_says(name: str, phase: str, validated: str) -> None:
     training = CheckpointConfig.read(WEIGHTS / name).training

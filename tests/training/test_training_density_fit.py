@@ -100,11 +100,7 @@ def test_an_earlier_density_gives_adapter_and_head_and_nothing_else(tiny_encoder
     network.set_gaussian(np.ones(width), 2 * np.eye(width))
     network.config = replace(network.config, architecture={"bias": True, "default_scoring": "euclidean"})
     network.save_pretrained(earlier)
-    recipe = {
-        **read_recipe(PAPERS / "density-lora.yaml"),
-        "encoder": str(tiny_encoder),
-        "start_from": str(earlier),
-    }
+    recipe = {**read_recipe(PAPERS / "density-lora.yaml"), "encoder": str(tiny_encoder), "start_from": str(earlier)}
     begun = build_network(recipe)
     for name, value in network.named_parameters():
         assert (dict(begun.named_parameters())[name] == value).all(), name

@@ -24,12 +24,7 @@ SHORT = {
     "quantidce": ("pretraining.epochs=0.02", "groups.held_out_contexts=10"),
     "cmn": ("training.epochs=0.1", "validation.contexts=5"),
 }  # fmt: skip
-STARTS = {
-    "density": "density-minilm",
-    "deb": "deb-minilm",
-    "quantidce": "quantidce-minilm",
-    "cmn": "cmn-minilm",
-}
+STARTS = {"density": "density-minilm", "deb": "deb-minilm", "quantidce": "quantidce-minilm", "cmn": "cmn-minilm"}
 
 
 @pytest.fixture(scope="module")

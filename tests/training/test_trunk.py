@@ -58,12 +58,7 @@ def events(folder: Path, kind: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(("dtype", "dropout"), [("float32", 0.1), ("bfloat16", 0.0)])
 def test_an_interrupted_run_ends_as_an_undisturbed_one(
-    dtype: str,
-    dropout: float,
-    recipe: Path,
-    tiny_corpora: Path,
-    tiny_encoder: Path,
-    tmp_path: Path,
+    dtype: str, dropout: float, recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", dtype]
     common += ["--set", f"dropout={dropout}"]

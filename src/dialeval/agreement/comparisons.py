@@ -60,11 +60,7 @@ def common_views(first: ComparedMetric, second: ComparedMetric, cut: Cut, judged
 
 
 def compare(
-    first: ComparedMetric,
-    second: ComparedMetric,
-    cut: Cut,
-    judged: Judgements,
-    settings: Settings,
+    first: ComparedMetric, second: ComparedMetric, cut: Cut, judged: Judgements, settings: Settings
 ) -> Compared:
     """The permutation test. At the system level whole systems are swapped, otherwise whole contexts."""
     name = compared_statistic(cut)

@@ -137,11 +137,7 @@ def _intervals(
     drawn: dict[str, Floats] = {}
     if resampled and settings.resamples_for(name) and len(view.values):
         drawn = bootstrap(
-            resampled,
-            view.n_groups,
-            resamples=settings.resamples_for(name),
-            seed=settings.seed,
-            rows=len(view.values),
+            resampled, view.n_groups, resamples=settings.resamples_for(name), seed=settings.seed, rows=len(view.values)
         )
     intervals = {
         key: interval(np.abs(values) if absolute else values, settings.confidence) for key, values in drawn.items()

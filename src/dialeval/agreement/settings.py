@@ -54,10 +54,7 @@ class Settings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        choices: Mapping[str, tuple[Any, ...]] = {
-            "levels": get_args(Levels),
-            "ratings": get_args(RatingRule),
-        }
+        choices: Mapping[str, tuple[Any, ...]] = {"levels": get_args(Levels), "ratings": get_args(RatingRule)}
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} is {getattr(self, name)!r}; it must be one of {', '.join(allowed)}")

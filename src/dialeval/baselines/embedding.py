@@ -30,11 +30,7 @@ class EmbeddingMetric(ReferenceMetric):
     """
 
     def __init__(
-        self,
-        *,
-        vectors: str | Path | None = None,
-        model: str | None = None,
-        aggregation: Aggregation | None = None,
+        self, *, vectors: str | Path | None = None, model: str | None = None, aggregation: Aggregation | None = None
     ) -> None:
         super().__init__(aggregation)
         if vectors is not None and model is not None:

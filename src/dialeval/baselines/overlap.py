@@ -88,11 +88,9 @@ class Bleu(ReferenceMetric):
 
 def _smoother(smoothing: Smoothing) -> Callable[..., Any]:
     methods = SmoothingFunction(epsilon=0.1)
-    chosen: Callable[..., Any] = {
-        "none": methods.method0,
-        "add-epsilon": methods.method1,
-        "exp": methods.method3,
-    }[smoothing]
+    chosen: Callable[..., Any] = {"none": methods.method0, "add-epsilon": methods.method1, "exp": methods.method3}[
+        smoothing
+    ]
     return chosen
 
 

@@ -12,18 +12,8 @@ from typing import Any, Literal, Self, get_args
 
 import torch
 
-from dialeval.checkpoints.find import (
-    BASE_ENCODER,
-    CheckpointError,
-    file_sha256,
-    find_encoder,
-    first_line,
-)
-from dialeval.checkpoints.untrusted import (
-    check_config,
-    check_files,
-    shown,
-)
+from dialeval.checkpoints.find import BASE_ENCODER, CheckpointError, file_sha256, find_encoder, first_line
+from dialeval.checkpoints.untrusted import check_config, check_files, shown
 from dialeval.encoders.layout import PairFormat
 from dialeval.version import __version__
 

@@ -52,9 +52,7 @@ from dialeval.checkpoints.load import (
     unpacked,
     with_lora,
 )
-from dialeval.checkpoints.untrusted import (
-    tensor_shapes,
-)
+from dialeval.checkpoints.untrusted import tensor_shapes
 from dialeval.encoders.base import first_token, freeze_embeddings, load_exactly, tuned_state, width
 from dialeval.encoders.batching import choose_device, choose_dtype
 from dialeval.io.files import disk_errors, parse_json, replace_file

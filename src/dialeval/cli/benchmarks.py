@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 app = typer.Typer(
-    help="Human-judgement benchmarks: list, describe and fetch them.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+    help="Human-judgement benchmarks: list, describe and fetch them.", no_args_is_help=True, rich_markup_mode="rich"
 )
 
 

@@ -129,9 +129,7 @@ def install_modules(
 _PLACES = (Path(__file__).parents[1] / "training_files", Path(__file__).parents[3] / "training")
 
 
-def copy_training(
-    folder: Annotated[Path, typer.Argument(help="New folder.")] = Path("training"),
-) -> None:
+def copy_training(folder: Annotated[Path, typer.Argument(help="New folder.")] = Path("training")) -> None:
     """Copy the training scripts and recipes into a folder, to train on dialogues of your own.
 
     They are part of the package; running them needs the extra [bold]training[/bold].

@@ -176,10 +176,7 @@ def repetition(reply: Text, earlier: Sequence[Text], table: NDArray[np.floating]
     of_question = _copied(tokens, weights, asked)
     phrase, times = _most_repeated(tokens) if again else ("", 0)
     return Repetition(
-        again / whole if whole else 0.0,
-        max(copied, of_question if of_question >= _NEARLY_ALL else 0.0),
-        phrase,
-        times,
+        again / whole if whole else 0.0, max(copied, of_question if of_question >= _NEARLY_ALL else 0.0), phrase, times
     )
 
 

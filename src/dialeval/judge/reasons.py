@@ -148,11 +148,7 @@ def _is_mild(aspect: str, amount: float, shares: Mapping[str, tuple[float, float
 
 
 def _said_of(
-    aspect: str,
-    amount: float,
-    moved: Mapping[str, float],
-    read: TurnSigns | DialogueSigns,
-    shares: tuple[float, float],
+    aspect: str, amount: float, moved: Mapping[str, float], read: TurnSigns | DialogueSigns, shares: tuple[float, float]
 ) -> str:
     """An aspect in words: those of the row where they tell it, else where it lies among human replies."""
     words = (

@@ -80,12 +80,7 @@ def response_selection_loss(logits: Tensor) -> Tensor:
     return F.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long, device=logits.device))
 
 
-def contrastive_loss(
-    features: Tensor,
-    positive: Tensor,
-    *,
-    temperature: float = 0.1,
-) -> Tensor:
+def contrastive_loss(features: Tensor, positive: Tensor, *, temperature: float = 0.1) -> Tensor:
     """Pull the positives of a batch together, away from the negatives.
 
     `features` holds all pairs of the batch, `positive` marks the true ones; only those are anchors. The paper sums
@@ -174,13 +169,7 @@ class Density(PairMetric):
     network: DensityNetwork
     _scorings: ClassVar[tuple[str, ...]] = get_args(Scoring)
 
-    def __init__(
-        self,
-        checkpoint: Any = None,
-        *,
-        scoring: Scoring | None = None,
-        **options: Any,
-    ) -> None:
+    def __init__(self, checkpoint: Any = None, *, scoring: Scoring | None = None, **options: Any) -> None:
         """`scoring` is one of the rules of `apply_rule`; None takes the one that was chosen for the checkpoint."""
         if scoring is not None and scoring not in self._scorings:
             raise ValueError(f"scoring is {scoring!r}; it is one of {', '.join(self._scorings)}")

@@ -203,12 +203,7 @@ class FrozenFeatures:
         precision = speed_up([model], precision, pairs, asked=dtype)
         network = FeatureNetwork(model, pooling, segment_ids=layout.segment_ids).requires_grad_(False)
         network.to(place, weights_dtype(precision))
-        self.encoder = PairEncoder(
-            network,
-            pairs,
-            batch_tokens=batch_tokens,
-            same_widths=precision == "int8",
-        )
+        self.encoder = PairEncoder(network, pairs, batch_tokens=batch_tokens, same_widths=precision == "int8")
         # A run's weights lie in a folder that is called `checkpoint`, whatever they are.
         own_name = (config.name if config else "") or located.folder.name
         self.name = own_name if located.origin == "folder" else name

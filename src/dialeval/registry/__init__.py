@@ -162,8 +162,7 @@ def metric_class(name: str) -> tuple[type[Metric], Mapping[str, Any]]:
         if entry.extra is None or (error.name or "").startswith("dialeval"):
             raise
         raise ModuleNotFoundError(
-            f"metric {name!r} needs {error.name}; install it with: {how_to_install(entry.extra)}",
-            name=error.name,
+            f"metric {name!r} needs {error.name}; install it with: {how_to_install(entry.extra)}", name=error.name
         ) from None
     loaded_class = getattr(loaded, attribute)
     if not (isinstance(loaded_class, type) and issubclass(loaded_class, Metric)):

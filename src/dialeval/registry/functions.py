@@ -83,8 +83,7 @@ class FunctionMetric(Metric):
                 raise OverflowError
         except (TypeError, ValueError, OverflowError):
             raise BadRow(
-                row,
-                f"{self.info.name} gave {value!r:.60}; return a number to 1e100, or None where there is none",
+                row, f"{self.info.name} gave {value!r:.60}; return a number to 1e100, or None where there is none"
             ) from None
         if problem := self.declared.problem(number):
             raise BadRow(row, f"{self.info.name} gave {problem}")

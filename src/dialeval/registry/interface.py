@@ -248,12 +248,7 @@ class Metric(ABC):
         return judged
 
     def as_scores(
-        self,
-        judged: Judged,
-        exchanges: Sequence[Exchange] = (),
-        *,
-        scale: Scale = "native",
-        level: Level = Level.TURN,
+        self, judged: Judged, exchanges: Sequence[Exchange] = (), *, scale: Scale = "native", level: Level = Level.TURN
     ) -> Scores:
         """Raw values with what a reader needs beside them."""
         values = self.rescale(np.asarray(judged.values, dtype=np.float64), scale)

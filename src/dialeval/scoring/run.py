@@ -155,11 +155,7 @@ def _score_stream(
 
 
 def _score_chunks(
-    task: Task,
-    rejects: Rejects | None,
-    progress: Progress,
-    finish: Callable[[Chunk], tuple[Record, bool]],
-    worst: int,
+    task: Task, rejects: Rejects | None, progress: Progress, finish: Callable[[Chunk], tuple[Record, bool]], worst: int
 ) -> Summary:
     """Take every chunk to its record (and whether that record was there before), and add them up."""
     summary = Summary.begin(str(task.level), task.infos)

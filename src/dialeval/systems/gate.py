@@ -34,15 +34,7 @@ from dialeval.readers.pairing import (
 from dialeval.registry.interface import Level, Metric, Scale
 from dialeval.statistics.bootstrap import bootstrap, check_asked, mean_of
 from dialeval.statistics.paired_tests import holm
-from dialeval.systems.gate_outcome import (
-    MIN_CONTEXTS,
-    AspectChange,
-    FaultCount,
-    Gate,
-    RowCount,
-    Verdict,
-    WorseRow,
-)
+from dialeval.systems.gate_outcome import MIN_CONTEXTS, AspectChange, FaultCount, Gate, RowCount, Verdict, WorseRow
 from dialeval.systems.ranking import known_values, loaded, p_of_means, score_items
 from dialeval.systems.ranking_outcome import POWER, SHOWN_FROM
 
@@ -305,12 +297,7 @@ def _sizes(drawn: Vector, margin: float, confidence: float, count: int) -> tuple
 
 
 def _aspects(
-    metric: Metric,
-    sides: _Sides,
-    margins: Mapping[str, float],
-    level: Level,
-    confidence: float,
-    min_contexts: int,
+    metric: Metric, sides: _Sides, margins: Mapping[str, float], level: Level, confidence: float, min_contexts: int
 ) -> tuple[AspectChange, ...]:
     """Every aspect that pairs have, tested; those with a margin have a verdict of their own."""
     tested_aspects, unknown = [], []
