@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dialeval.benchmarks.rowfile import read_file
 from dialeval.readers import Source
 from dialeval.readers.rows import Bounds
 from dialeval.readers.score_files import read_scores
 from dialeval.readers.transcripts import conversations
+from dialeval.reports.plots.own_scores import read_table
 from refusals import refused
 
 SMALL = Bounds(data=2**20, rows=1000, whole=2**18, workbook=2**20)
@@ -273,15 +275,22 @@ def test_what_openpyxl_makes_of_a_workbook_has_a_bound(
         tracemalloc.stop()
 
 
+def test_a_benchmark_is_held_no_further_than_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dialeval.benchmarks.rowfile.HELD", Bounds(rows=1000))
+    path = _packed(tmp_path / "b.jsonl.gz", json.dumps(ROW | {"rating": 3}) + "\n", 2000)
+    refused(ValueError, "b.jsonl.gz has more than 1,000 rows", read_file, path)
+
+
 @pytest.mark.parametrize(("name", "head", "row"), [("s.jsonl", "", '{"id": "1"}\n'), ("s.csv", "id,m\n", "1,0.5\n")])
 def test_a_score_file_is_held_no_further_than_its_bound(
     name: str, head: str, row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dialeval.readers.score_files.BOUNDS", Bounds(rows=1000))
+    monkeypatch.setattr("dialeval.readers.score_files.HELD", Bounds(rows=1000))
     path = _packed(tmp_path / f"{name}.gz", head + row * 50_000, 1)
     tracemalloc.start()
     try:
-        assert name in refused(ValueError, "more than 1,000 rows", lambda: read_scores(path))
+        for read in (read_scores, read_table):
+            assert name in refused(ValueError, "more than 1,000 rows", read, path)
         assert tracemalloc.get_traced_memory()[1] < 2**21
     finally:
         tracemalloc.stop()

@@ -41,6 +41,9 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     refused(ValueError, "3", scores, TABLE, "mine", {at: ROWS[at] for at in range(3)})
     (tmp_path / "notes.txt").write_text("x")
     refused(ValueError, "notes.txt", read_table, tmp_path / "notes.txt")
+    (tmp_path / "endless.csv").write_text("row,mine\n1,inf\n")
+    refused(ValueError, "endless.csv", read_table, tmp_path / "endless.csv")
+    refused(ValueError, "mine.turns", scores, TABLE.assign(**{"mine.turns": ["[1", "{}", "[[1]]", "x"]}), "mine")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     refused(ValueError, "row", read_table, tmp_path / "other.csv")
 

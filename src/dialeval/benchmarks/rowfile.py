@@ -31,7 +31,7 @@ from dialeval.benchmarks.benchmark import (
 )
 from dialeval.core.exchange import BadRow, a_kind, check_exchange
 from dialeval.io.files import is_stream
-from dialeval.readers.rows import Columns, RawRow, to_dialogue, to_exchange
+from dialeval.readers.rows import HELD, Columns, RawRow, bounded, to_dialogue, to_exchange
 from dialeval.readers.text import json_rows
 
 SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -66,7 +66,7 @@ def _read(path: Path, content: bytes) -> tuple[BenchmarkInfo, list[Row]]:
     shape: tuple[BenchmarkLevel, Kind] | None = None
     row_of: dict[str, RawRow] = {}
     raw: list[Row] = []
-    for item in json_rows(io.BytesIO(content), path.name):
+    for item in bounded(json_rows(io.BytesIO(content), path.name, HELD), path.name, HELD):
         if item.values is None:
             raise item.bad(item.problem)
         # A field that is null is as good as absent.

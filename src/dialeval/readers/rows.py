@@ -341,6 +341,8 @@ class Bounds:
 
 #: What everything but a page for the public reads.
 USUAL = Bounds()
+#: What is read of a file that is held as a whole: scores, a benchmark.
+HELD = Bounds(data=2**31, rows=2_000_000)
 
 
 def megabytes(count: int) -> str:

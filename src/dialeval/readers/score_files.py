@@ -21,11 +21,9 @@ from typing import Any, cast
 from dialeval.core.exchange import a_kind, check_kind
 from dialeval.core.specs import LARGEST
 from dialeval.io.files import is_stream
-from dialeval.readers.rows import Bounds, bounded
+from dialeval.readers.rows import HELD, bounded
 from dialeval.readers.table_rows import check_rows, mappings
 
-#: What is read of one file; all of it is held at once.
-BOUNDS = Bounds(data=2**31, rows=2_000_000)
 _NUMBERS = int | float | Decimal  # the last as data bases give them
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", "context", "response", ""})
@@ -178,12 +176,12 @@ def _rows(file: Path, kind: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
     try:
         with file.open("rb") as stream:
             if kind == ".parquet":
-                read = parquet_rows(file, str(file), lambda names: names, BOUNDS)
+                read = parquet_rows(file, str(file), lambda names: names, HELD)
             elif kind in (".csv", ".tsv"):
-                read = csv_rows(stream, str(file), delimiter="\t" if kind == ".tsv" else ",", bounds=BOUNDS)
+                read = csv_rows(stream, str(file), delimiter="\t" if kind == ".tsv" else ",", bounds=HELD)
             else:
-                read = json_rows(stream, str(file), BOUNDS)
-            for row in bounded(read, str(file), BOUNDS):
+                read = json_rows(stream, str(file), HELD)
+            for row in bounded(read, str(file), HELD):
                 if row.values is None:
                     raise BadScoreFile(f"{row.where}: {row.problem}")
                 rows.append((row.where, row.values))

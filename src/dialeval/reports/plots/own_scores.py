@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.core.scores import explaining_columns, turns_column
 from dialeval.io.files import parse_json
+from dialeval.readers.score_files import records, row_scores
 from dialeval.reports.plots.figures import COLOURS, new_figure, new_grid
 from dialeval.statistics.correlation import spearman
 from dialeval.systems.ranking_outcome import Ranking
@@ -32,17 +34,13 @@ def read_table(path: Path) -> DataFrame:
     """A file that `dialeval score` wrote."""
     import pandas as pd
 
-    kinds: Mapping[str, Any] = {
-        ".jsonl": lambda file: pd.read_json(file, lines=True, dtype={"id": False}),
-        ".csv": lambda file: pd.read_csv(file, dtype={"id": str}),
-        ".parquet": pd.read_parquet,
-    }
-    if path.suffix not in kinds:
-        raise ValueError(f"{path} is not a table of scores; pass a {', '.join(kinds)} file written by dialeval score")
-    table = kinds[path.suffix](path)
-    if "row" not in table or not len(table):
-        raise ValueError(f"{path} has no column row; pass a file written by dialeval score")
-    return table
+    table = pd.DataFrame([{**row, **row_scores(where, row)} for where, row in records(path, str(path))])
+    numbers = pd.to_numeric(table["row"], errors="coerce") if "row" in table else pd.Series([math.nan])
+    if not len(numbers) or numbers.isna().any():
+        raise ValueError(f"{path} has no numbers in a column row; pass a file written by dialeval score")
+    if np.isinf(table.select_dtypes("number").to_numpy(dtype=float)).any():
+        raise ValueError(f"{path} holds a value without end, which cannot be drawn; leave its row out")
+    return table.assign(row=numbers)
 
 
 def metric_of(table: DataFrame, wanted: str | None) -> str:
@@ -115,10 +113,20 @@ def _places(table: DataFrame, metric: str, items: Sequence[Exchange | Dialogue])
         add("turns of the conversation", [len(talk.turns) for talk in talks])
     if turns_column(metric) in table:
         cells = table[turns_column(metric)].dropna()
-        each = [np.array(parse_json(cell) if isinstance(cell, str) else cell, dtype=float) for cell in cells]
+        each = [_of_turns(cell, turns_column(metric)) for cell in cells]
         numbers = [np.arange(1.0, 1 + len(column)) for column in each]
         points["turn"] = np.concatenate([np.zeros(0), *numbers]), np.concatenate([np.zeros(0), *each])
     return points
+
+
+def _of_turns(cell: Any, column: str) -> Vector:
+    try:
+        values = np.array(parse_json(cell) if isinstance(cell, str) else cell, dtype=float)
+    except (ValueError, TypeError):
+        values = np.zeros(())
+    if values.ndim != 1:
+        raise ValueError(f"{column} holds {str(cell)[:60]!r}, which are no values of turns")
+    return values
 
 
 def _histogram(axes: Axes, parts: Mapping[Any, DataFrame], metric: str) -> None:
