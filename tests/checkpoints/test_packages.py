@@ -12,6 +12,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,13 @@ def test_a_damaged_piece_leaves_no_folder(encoder: BaseEncoder, tmp_path: Path, 
     piece.write_bytes(content)
     refused(DamagedPackage, "--force-reinstall", from_packages, encoder)
     assert not [path for path in (tmp_path / "cache" / "encoders").iterdir() if path.suffix != ".lock"]
+
+
+def test_an_archive_of_other_contents_leaves_no_folder(encoder: BaseEncoder, tmp_path: Path) -> None:
+    """It is whole by its own word."""
+    other = replace(encoder, files={**encoder.files, "config.json": hashlib.sha256(b"[]").hexdigest()})
+    assert "config.json" in refused(DamagedPackage, "--force-reinstall", from_packages, other)
+    assert in_the_cache(tmp_path) == {}
 
 
 def test_whatever_byte_of_the_directory_is_damaged_is_told(encoder: BaseEncoder, tmp_path: Path) -> None:

@@ -271,25 +271,27 @@ def test_an_estimate_asks_nothing_and_knows_what_is_cached():
     assert found["cost"] == pytest.approx((found["tokens_in"] * 10 + found["tokens_out"] * 100) / 1e6)
 
 
-def test_the_key_is_nowhere(tmp_path, caplog, capsys):
+@pytest.mark.parametrize("key", [KEY, "plain words may be a key too"])
+def test_the_key_is_nowhere(key, tmp_path, monkeypatch, caplog, capsys):
     """A server that puts the key into everything it says: answer, model, fingerprint, tokens, errors."""
     caplog.set_level(logging.DEBUG)
-    said = {"text": f"{KEY} 4", "fingerprint": KEY, "finish": KEY, "logprobs": likely({KEY: 1}, {"4": 1})}
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    said = {"text": f"{key} 4", "fingerprint": key, "finish": key, "logprobs": likely({key: 1}, {"4": 1})}
 
     def behave(request, before):
         if number_in(request) == 0:
-            return refusal(400, f"bad key {KEY}")
-        return said | ({"refusal": KEY} if number_in(request) == 1 else {})
+            return refusal(400, f"bad key {key}")
+        return said | ({"refusal": key} if number_in(request) == 1 else {})
 
     with serving(behave) as server:
         metric = judge(server, protocol="g_eval", answers=tmp_path / "kept")
         found = metric.score_exchanges(rows(3))
     assert found.problems.keys() == {0, 1}
     texts = [found.to_json(), str(metric.signature()), repr(found), repr(vars(metric)), caplog.text]
-    assert not any(KEY in text for text in (*texts, *capsys.readouterr()))
+    assert not any(key in text for text in (*texts, *capsys.readouterr()))
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert files
-    assert not any(KEY.encode() in path.read_bytes() for path in files)
+    assert not any(key.encode() in path.read_bytes() for path in files)
 
 
 def likely(*places):

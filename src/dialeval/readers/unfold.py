@@ -250,8 +250,8 @@ def holds_rows(row: RawRow) -> bool:
 
 def is_row(values: Mapping[str, Any]) -> bool:
     """Whether an object is a conversation, a message with its conversation, or a reply."""
-    if product_of(values) or message_columns(list(values)) or {"response", "dialogue"} & values.keys():
-        return True
+    if {"response", "dialogue"} & values.keys() or message_columns(list(values)) or product_of(values):
+        return True  # in this order: a hundred products look at a row, and an archive has a first one in each file
     return bool(guess_columns(list(values), [values]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float64]
 
-_BINS = 20
+_BINS, _MOST_SYSTEMS = 20, 100
+_ROW = re.compile(r"\d{1,15}(\.0)?")
 #: Columns of numbers that are no scores.
 _OTHERS = frozenset({"row", "id", "system", "language", "response"})
 
@@ -34,13 +35,22 @@ def read_table(path: Path) -> DataFrame:
     """A file that `dialeval score` wrote."""
     import pandas as pd
 
-    table = pd.DataFrame([{**row, **row_scores(where, row)} for where, row in records(path, str(path))])
-    numbers = pd.to_numeric(table["row"], errors="coerce") if "row" in table else pd.Series([math.nan])
-    if not len(numbers) or numbers.isna().any():
-        raise ValueError(f"{path} has no numbers in a column row; pass a file written by dialeval score")
+    rows = [
+        {**row, **row_scores(where, row), "row": _row_number(where, row)} for where, row in records(path, str(path))
+    ]
+    if not rows:
+        raise ValueError(f"{path} has no rows; pass a file written by dialeval score")
+    table = pd.DataFrame(rows)
     if np.isinf(table.select_dtypes("number").to_numpy(dtype=float)).any():
         raise ValueError(f"{path} holds a value without end, which cannot be drawn; leave its row out")
-    return table.assign(row=numbers)
+    return table
+
+
+def _row_number(where: str, row: Mapping[str, Any]) -> int:
+    number = row.get("row")  # of CSV a text, and of Parquet perhaps a float
+    if not isinstance(number, int | str | float) or not _ROW.fullmatch(str(number)):
+        raise ValueError(f"{where} has no number in a column row; pass a file written by dialeval score")
+    return int(float(number))
 
 
 def metric_of(table: DataFrame, wanted: str | None) -> str:
@@ -69,6 +79,8 @@ def scores(
     parts = {name: rows for name, rows in table.groupby(systems, sort=False) if rows[metric].notna().any()}
     if not parts:
         raise ValueError(f"no row has a value in {metric}")
+    if len(parts) > _MOST_SYSTEMS:
+        raise ValueError(f"there are {len(parts):,} systems; a picture has room for {_MOST_SYSTEMS}")
     against = _places(table, metric, [] if rows is None else _scored(table, rows))
     figure, panels = new_grid(1 + bool(aspects) + len(against), 3.6, 3.0)
     _histogram(panels[0], parts, metric)
