@@ -41,6 +41,9 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     refused(ValueError, "3", scores, TABLE, "mine", {at: ROWS[at] for at in range(3)})
     (tmp_path / "notes.txt").write_text("x")
     refused(ValueError, "notes.txt", read_table, tmp_path / "notes.txt")
+    for half in ('"\\ud800": 1', '"system": "a\\udfff", "mine": 1'):
+        (tmp_path / "half.jsonl").write_text(f'{{"row": 0, {half}}}\n')
+        refused(ValueError, "line 1", read_table, tmp_path / "half.jsonl")
     many = pd.DataFrame({"row": range(2000), "mine": 0.5, "system": map(str, range(2000))})
     refused(ValueError, "2,000 systems", scores, many, "mine")
     for row in ("9" * 4000, "1e300", "0.5", '"x"', "true", "null"):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 _BINS, _MOST_SYSTEMS = 20, 100
+_HALF = re.compile("[\ud800-\udfff]")
 _ROW = re.compile(r"\d{1,15}(\.0)?")
 #: Columns of numbers that are no scores.
 _OTHERS = frozenset({"row", "id", "system", "language", "response"})
@@ -47,6 +48,8 @@ def read_table(path: Path) -> DataFrame:
 
 
 def _row_number(where: str, row: Mapping[str, Any]) -> int:
+    if any(_HALF.search(text) for text in (*row, *row.values()) if isinstance(text, str)):
+        raise ValueError(f"{where} holds a lone surrogate, which nothing can show; repair its encoding")
     number = row.get("row")  # of CSV a text, and of Parquet perhaps a float
     if not isinstance(number, int | str | float) or not _ROW.fullmatch(str(number)):
         raise ValueError(f"{where} has no number in a column row; pass a file written by dialeval score")
