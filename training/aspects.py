@@ -223,7 +223,7 @@ class LastPhase(Trainer):
 def history_of(
     starts: Sequence[str], current: TrainingRun, sources: Sources, hardware: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The stages of what a run began from and its own, the corpora and the hardware of all, and what a teacher read."""
+    """The stages of what a run began from and its own, the corpora and the hardware of all, and what teachers read."""
     stages, used, corpora = [], [], [*sources.names, *(["dailydialog_pp"] if sources.groups else [])]
     for start in starts:
         if (Path(start) / "lora_a.npz").is_file():  # how it was made is recorded beside it, not in it
@@ -240,10 +240,10 @@ def history_of(
         used += [training["hardware"]] if training.get("hardware") else []
     taught: dict[str, Any] = {}
     if "teaching" in sources.recipe:
-        teacher = sources.recipe["teaching"]["teacher"]
-        training = CheckpointConfig.read(find_checkpoint(teacher, default=teacher).folder).training
-        taught = {"taught": list(rated(training))}
-        corpora += training.get("corpora", ())
+        named = sources.recipe["teaching"]["teachers"]
+        learned = [CheckpointConfig.read(find_checkpoint(name, default=name).folder).training for name in named]
+        taught = {"taught": list(dict.fromkeys(chain.from_iterable(map(rated, learned))))}
+        corpora += chain.from_iterable(training.get("corpora", ()) for training in learned)
     return {
         "hardware": "; ".join(dict.fromkeys([*used, *hardware])),
         # The current run counts even where it is as long as an earlier one.

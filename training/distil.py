@@ -1,12 +1,12 @@
-"""The small encoder learns from the large judge: how it ranks candidates, and how it rates replies of real systems.
+"""An encoder learns from judges: how they rank candidates, and how they rate replies of real systems.
 
     python training/distil.py --teach --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/distil
     python training/distil.py --corpora CORPORA --ratings RATINGS --encoder FOLDER --out runs/distil --processes 2
 
-`--teach` has the teacher, an embedded judge, score contexts with their candidates and replies that systems gave, part
+`--teach` has the teachers, embedded judges, score contexts with their candidates and replies that systems gave, part
 after part into OUT/teacher; the same command goes on where it was stopped. Ratings of these replies are not read as
 labels. Without it the encoder in FOLDER learns from all parts that are there, beside the tasks of
-`training/aspects.py`, whose output this has too; held-out parts say how far it agrees with the teacher.
+`training/aspects.py`, whose output this has too; held-out parts say how far it agrees with the teachers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.encoders.batching import PairEncoder
 from dialeval.encoders.layout import PairTokenizer
 from dialeval.io.files import read_json_lines, write_atomically
-from dialeval.judge.metric import JudgeNetwork
+from dialeval.judge.metric import JudgeNetwork, Matrix
 from trunk import in_processes, log
 from trunk_network import JUDGE_HEADS
 from trunk_network import TRUNK_HEADS as HEADS
@@ -71,12 +72,36 @@ def replies_by_context(sources: Sources, name: str, split: str) -> list[list[Exc
     return [list(replies.values()) for replies in by_context.values()]
 
 
+class Teacher:
+    """An embedded judge, and what its heads say of replies."""
+
+    def __init__(self, name: str, settings: dict[str, Any], arguments: argparse.Namespace) -> None:
+        self.network = JudgeNetwork.from_pretrained(name, device=arguments.device, dtype=arguments.dtype)
+        layout = replace(self.network.config.layout, **settings["layout"])
+        self.tokenizer = PairTokenizer(self.network.tokenizer, layout)
+        self.engine, self.heads = PairEncoder(self.network, self.tokenizer), settings["heads"]
+
+    def scores(self, exchanges: list[Exchange]) -> Matrix:
+        """`[replies, heads]`."""
+        logits = self.network.split(self.engine.encode(exchanges).rows)[1]
+        return np.stack([logits[head] for head in self.heads], axis=1)
+
+
+def mean_scores(scores: Sequence[Matrix]) -> Matrix:
+    """What several teachers say together: the mean of their logits, those of all on the scale of the first."""
+    first, *others = scores
+    scaled = [
+        (other - other.mean(axis=0)) / other.std(axis=0) * first.std(axis=0) + first.mean(axis=0) for other in others
+    ]
+    mean: Matrix = np.mean([first, *scaled], axis=0)
+    return mean
+
+
 def teach(recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Let the teacher score part after part; some are held out, and drawn from what no step reads."""
+    """Let the teachers score part after part; some are held out, and drawn from what no step reads."""
     settings = recipe["teaching"]
-    network = JudgeNetwork.from_pretrained(settings["teacher"], device=arguments.device, dtype=arguments.dtype)
-    tokenizer = PairTokenizer(network.tokenizer, replace(network.config.layout, **settings["layout"]))
-    engine, sources = PairEncoder(network, tokenizer), Sources(recipe, trunk, arguments)
+    teachers = [Teacher(name, settings, arguments) for name in settings["teachers"]]
+    sources = Sources(recipe, trunk, arguments)
     size = 1 + sum(recipe["negatives"].values())
     held_out = [corpus for corpus in sources.held_out.values() if len(corpus)]
     replies = {
@@ -105,10 +130,10 @@ def teach(recipe: dict[str, Any], trunk: dict[str, Any], arguments: argparse.Nam
             groups.append([group[int(index)] for index in draw.permutation(len(group))[:size]])
         # Of a long reply the first part that the layout holds, for both to read the same.
         for group in groups:
-            windows = tokenizer.windows([exchange.response for exchange in group])
+            windows = teachers[0].tokenizer.windows([exchange.response for exchange in group])
             group[:] = [replace(exchange, response=parts[0]) for exchange, parts in zip(group, windows, strict=True)]
-        logits = network.split(engine.encode([exchange for group in groups for exchange in group]).rows)[1]
-        scores = iter(np.stack([logits[head] for head in settings["heads"]], axis=1).round(4).tolist())
+        read = [exchange for group in groups for exchange in group]
+        scores = iter(mean_scores([teacher.scores(read) for teacher in teachers]).round(4).tolist())
         lines = [
             {"split": split, "context": group[0].context, "facts": group[0].facts,
              "replies": [exchange.response for exchange in group], "scores": [next(scores) for _ in group]}
@@ -188,7 +213,7 @@ class Distillation(LastPhase):
 def main() -> None:
     """Teach, or learn."""
     parser = parser_of(__doc__, "distil.yaml")
-    parser.add_argument("--teach", action="store_true", help="have the teacher score rows, and train nothing")
+    parser.add_argument("--teach", action="store_true", help="have the teachers score rows, and train nothing")
     arguments = parser.parse_args()
     recipe, trunk = recipes_of(arguments)
     if arguments.teach:

@@ -85,7 +85,7 @@ def family(recipe: Recipe) -> list[Recipe]:
             recipes[current["name"]], begun = current, current.get("start_from")
             several = begun if isinstance(begun, list) else [begun]
             # runs/NAME/checkpoint, or the name of an embedded checkpoint
-            others = current.get("corpora_of"), current.get("teaching", {}).get("teacher")
+            others = current.get("corpora_of"), *current.get("teaching", {}).get("teachers", ())
             names = [Path(start).parent.name or start for start in (*several, *others) if start]
             waiting += [named_recipe(name) for name in names]
     return list(recipes.values())

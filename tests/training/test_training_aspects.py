@@ -446,7 +446,7 @@ def test_the_encoder_learns_from_a_judge(
         mean_over=5, encoder_rate=1e-3, head_rate=0.02, long={"answers": ["train"]},
         validation={"contexts": 3, "rows": 12, "every": 99},
         graded={"chats": {"head": "rated", "score": "overall", "level": "dialogue", "most": 5}},
-        teaching={"teacher": str(teacher), "layout": {"max_length": 40, "response_budget": 12}, "parts": 3,
+        teaching={"teachers": [str(teacher)], "layout": {"max_length": 40, "response_budget": 12}, "parts": 3,
                   "contexts": 3, "replies": 6, "answers": 2, "held_out_every": 2, "replies_of": ["dbdc3", "chats"],
                   "softness": 2.0, "heads": ["next", "follows", "respectful"]},
         rows=yaml.safe_load((encoders[1].parent / "aspects.yaml").read_text())["rows"] | {"taught": 8},
@@ -488,6 +488,14 @@ def test_the_encoder_learns_from_a_judge(
     # What the teacher was rated by is told on: licences follow from it.
     made = read_trunk(str(tmp_path / "trunk.safetensors"))[1]
     assert made["taught"] == list(rated_by(judge_of_all.network.config.training))
+
+
+def test_teachers_count_alike_whatever_the_scale_of_their_heads() -> None:
+    one, other = np.array([[1.0, 5.0], [3.0, 5.5], [2.0, 4.5]]), np.array([[-70.0, 0.0], [-50.0, 4.0], [-30.0, 2.0]])
+    np.testing.assert_allclose(distil.mean_scores([one]), one)
+    mean = distil.mean_scores([one, other])
+    np.testing.assert_allclose(mean, [[1.0, 4.75], [2.5, 5.5], [2.5, 4.75]])
+    np.testing.assert_allclose(distil.mean_scores([one, 9 * other + 2]), mean)
 
 
 def test_the_losses_of_a_pupil_that_says_what_its_teacher_says(tiny_encoder: Path) -> None:
