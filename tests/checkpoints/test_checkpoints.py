@@ -257,7 +257,7 @@ def test_the_embedded_checkpoints_are_small() -> None:
     sizes = {name: sum(path.stat().st_size for path in folder.rglob("*.*")) for name, folder in folders.items()}
     assert sizes.pop("judge-large") <= 30_000_000  # adapters of an encoder of 110 million weights
     assert max(sizes.values()) <= 18_000_000  # a judge: the layers of an encoder, a million runs of words
-    assert sum(sizes.values()) <= 50_000_000
+    assert sum(sizes.values()) <= 55_000_000  # with that adapter, what a wheel may hold
 
 
 @pytest.mark.parametrize("tuning", ["frozen", "layers"])

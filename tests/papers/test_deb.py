@@ -237,6 +237,15 @@ def test_checkpoint_keeps_temperature_quantiles_and_contamination(tiny_encoder: 
     assert percentile.values == pytest.approx(scores.values, abs=1e-6)  # human scores are uniform here
 
 
+def test_a_scale_that_is_not_there_is_refused_before_anything_is_encoded(tiny_encoder: Path, tmp_path: Path) -> None:
+    network(tiny_encoder).save_pretrained(tmp_path)
+    metric = Deb(tmp_path, device="cpu")
+    metric.encoder = None  # type: ignore[assignment]
+    for scale, named in (("human_percentile", "quantiles"), ("stars", "stars")):
+        refused(ValueError, named, metric.score_exchanges, TEXTS, scale=scale)
+        refused(ValueError, named, metric.score_dialogues, [["hi", "hello"]], scale=scale)
+
+
 def test_temperature_of_one_margin_is_known_in_closed_form() -> None:
     # With one margin m and a share p of right labels, sigmoid(m / T) = p at the optimum.
     logits = np.tile([2.0, 0.0], (400, 1))

@@ -148,7 +148,7 @@ def test_the_box_says_how_much_is_read() -> None:
     assert "a part and its context have 128 tokens and four turns (the large ones: 512 and six; CMN: 160" in " ".join(
         README.split()
     )
-    others = {"cmn": (160, None), **{f"{name}-large": (512, 6) for name in ("judge", "deb", "density")}}
+    others = {"cmn": (160, None), **{f"{name}-large": (512, 6) for name in ("judge", "deb", "density", "quantidce")}}
     for name, folder in embedded_checkpoints().items():
         layout = CheckpointConfig.read(folder).layout
         assert (layout.max_length, layout.turns) == others.get(name, (128, 4)), name
