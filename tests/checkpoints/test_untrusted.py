@@ -241,6 +241,8 @@ def test_an_adapter_imports_nothing_that_it_names(
         changed(path, key, to="harm")
     changed(path, "auto_mapping", to={"base_model_class": "harm", "parent_library": "harm"})
     changed(path, "megatron_config", to={"a": 1})
+    # Some releases of PEFT import what they are handed.
+    assert not {"megatron_core", "megatron_config", "auto_mapping", "revision"} & adapter_settings(path.parent).keys()
     assert len(Density(folder).score(["i am fine"], [["how are you"]])) == 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import tracemalloc
 import zipfile
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ import pytest
 
 from dialeval.benchmarks.rowfile import read_file
 from dialeval.readers import Source
+from dialeval.readers.bundles import _files
 from dialeval.readers.rows import Bounds
 from dialeval.readers.score_files import read_scores
 from dialeval.readers.transcripts import conversations
@@ -238,6 +240,12 @@ def test_a_zip_archive_whose_entries_share_their_data_is_refused(tmp_path: Path)
         archive.writestr("rows.jsonl", (json.dumps(ROW) + "\n") * 2)
         archive.filelist *= 50
     assert "rows.zip" in refused(ValueError, "share their data", lambda: list(Source(path).exchanges()))
+
+
+def test_a_pipe_in_a_folder_of_days_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "2024-01-01.json")
+    (tmp_path / "2024-01-02.json").write_text("[]")
+    assert [name for name, _ in _files(tmp_path, "days", SMALL)] == ["2024-01-02.json"]
 
 
 #: What stands in a workbook, before what, again and again, each a part that openpyxl reads in another way.

@@ -82,6 +82,8 @@ def test_programs_get_what_the_library_says(client: Client, judge: Any) -> None:
         ((CONTEXT, REPLIES[:1]), "/compare"),
         ((CONTEXT, [REPLIES[0], "x" * 5000]), "/compare"),
         ((CONTEXT, REPLIES * 3), "/compare"),
+        ((["x" * 4001], REPLIES), "/compare"),
+        ((["Hi"] * 101, REPLIES), "/compare"),
         (("alone", False), "/conversation"),
         (("a: b\n" * 500, False), "/conversation"),
         (([],), "/file"),

@@ -43,7 +43,8 @@ def bundle_rows(
 
 def _files(path: Path, name: str, bounds: Bounds) -> list[tuple[str, Callable[[], BinaryIO]]]:
     if path.is_dir():
-        days = [file for file in path.rglob("*.json") if _DAY.fullmatch(file.name)]
+        # A pipe would never end.
+        days = [file for file in path.rglob("*.json") if _DAY.fullmatch(file.name) and file.is_file()]
         return [(str(file.relative_to(path)), lambda file=file: file.open("rb")) for file in sorted(days)]  # type: ignore[misc]
     try:
         archive = zipfile.ZipFile(path)
