@@ -253,3 +253,16 @@ def test_names_in_what_was_saved_are_names_in_its_folder(place: str, tmp_path: P
     refused(FileNotFoundError, "rows.arrow", lambda: _read(folder))
     (folder / "dataset_dict.json").write_text(json.dumps({"splits": ["../../elsewhere"]}))
     refused(ValueError, "saved", lambda: _read(folder))
+
+
+def test_what_is_read_of_a_folder_named_from_here_is_not_told_as_unread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "a.jsonl").write_text(json.dumps({"context": ["Hi"], "response": "Hm"}))
+    (tmp_path / "here" / "b.csv").write_text("x")
+    monkeypatch.chdir(tmp_path)
+    assert len(list(Source("here").exchanges())) == 1
+    assert "b.csv" in caplog.text
+    assert "a.jsonl" not in caplog.text

@@ -83,7 +83,6 @@ def test_programs_get_what_the_library_says(client: Client, judge: Any) -> None:
         ((CONTEXT, [REPLIES[0], "x" * 5000]), "/compare"),
         ((CONTEXT, REPLIES * 3), "/compare"),
         ((["x" * 4001], REPLIES), "/compare"),
-        ((["Hi"] * 101, REPLIES), "/compare"),
         (("alone", False), "/conversation"),
         (("a: b\n" * 500, False), "/conversation"),
         (([],), "/file"),
@@ -133,6 +132,8 @@ def test_the_limits_on_the_page_are_those_of_its_documentation() -> None:
     assert f"{limits.ROWS:,} rows and {limits.BYTES // 2**20} MB together, {unpacked} MB unpacked" in page
     assert f"| {limits.SENT} |" in page
     assert f"| waiting requests | {limits.WAITING} |" in page
+    for texts in (["Hi"] * (limits.TURNS + 1), ["x" * (limits.TEXT + 1)]):
+        refused(limits.Problem, "at most", limits.checked, texts, "facts", "Fact")
 
 
 def test_many_at_once_each_get_their_own_answer(judge: Any) -> None:

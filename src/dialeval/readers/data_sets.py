@@ -49,8 +49,9 @@ def files_of(
     kind = max(kinds, key=lambda kind: (kinds[kind], kind == "parquet", kind == "jsonl"))
     splits = {name: [file for file in files if format_of(file) == kind] for name, files in splits.items()}
     taken = {file for files in splits.values() for file in files}
-    beside = (file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != _CARD and format_of(file))
-    if unread := [str(file.relative_to(folder)) for file in beside if file not in taken]:
+    home = folder.resolve()  # as those that are taken are named
+    beside = (file for file in sorted(home.rglob("*")) if file.is_file() and file.name != _CARD and format_of(file))
+    if unread := [str(file.relative_to(home)) for file in beside if file not in taken]:
         more = f" and {len(unread) - 5} more" if len(unread) > 5 else ""
         tell(f"not read as part of this data set: {', '.join(unread[:5])}{more}; score such files one by one")
     chosen: list[Path] = _choose({name: files for name, files in splits.items() if files}, str(folder), split)
