@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dialeval.tuning import tune, tuned
+from dialeval.tuning.opinions import as_rows
 from rated_rows import rated, small_judge
 from refusals import refused
 from resources import PATIENCE
@@ -152,6 +153,14 @@ def test_what_a_caller_cannot_mean_is_refused_before_anything_is_read(name: str,
     asked: dict[str, Any] = {"out": place / "mine", name: wrong}
     refused(ValueError, name, tune, place / "rated.jsonl", **asked)
     assert "the column 'a'" in refused(ValueError, "NoneType", tune, {"a": None}, out=place / "mine")
+    refused(ValueError, "1 a, 2 b", tune, {"a": [1], "b": [1, 2]}, out=place / "mine")
+    refused(ValueError, "context is one str", tune, {"context": "Hi.", "rating": [1, 2, 3]}, out=place / "mine")
+
+
+def test_columns_are_rows_under_the_names_that_they_have() -> None:
+    assert as_rows({"contexts": ("a", "b"), "rating": [1, 2]}) == [
+        {"contexts": "a", "rating": 1}, {"contexts": "b", "rating": 2},
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("out", ["", "."])

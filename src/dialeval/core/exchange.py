@@ -262,14 +262,16 @@ def exchanges_from_columns(
     return [check_exchange(row, **cells, empty=empty) for row, cells in enumerate(zipped(given))]
 
 
-def zipped(given: Mapping[str, Iterable[Any] | None]) -> Iterator[dict[str, Any]]:
+def zipped(
+    given: Mapping[str, Iterable[Any] | None], field_of: Mapping[str, str] = _FIELDS
+) -> Iterator[dict[str, Any]]:
     """Parallel columns as one mapping of fields per row; columns of different length are refused."""
     columns = {name: column for name, values in given.items() if (column := _column(name, values)) is not None}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         counts = ", ".join(f"{count} {name}" for name, count in lengths.items())
         raise ValueError(f"columns differ in length: {counts}; give one of each per row")
-    fields = [_FIELDS.get(name, name) for name in columns]
+    fields = [field_of.get(name, name) for name in columns]
     return (dict(zip(fields, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
 
 
@@ -312,6 +314,11 @@ def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a cell of a table holds nothing: None, NaN or no more than white space."""
+    return value is None or _is_nan(value) or (isinstance(value, str) and not value.strip())
 
 
 def check_text(row: int | str, field: str, value: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dialeval.core.exchange import Exchange, check_kind, several_names
+from dialeval.core.exchange import Exchange, check_kind, is_absent, several_names
 from dialeval.core.specs import Declared
 from dialeval.readers.pairing import Rows, files_by_name
 from dialeval.readers.score_files import check_columns, records, row_scores
@@ -57,7 +57,7 @@ def read_given(
         for where, row in listed:
             system = name or _text(row.get(mapping["system"]))
             context, key = row.get(mapping["context"]), _text(row.get(mapping["id"]))
-            context_text = "" if _is_missing(context) else json.dumps(context, default=str)
+            context_text = "" if is_absent(context) else json.dumps(context, default=str)
             if not system:
                 raise ValueError(f"{where} has no system; name its column (columns, system=...), or give a file each")
             if not (context_text or key):
@@ -78,14 +78,8 @@ def read_given(
     return Given(rows, columns_of, knows_contexts)
 
 
-def _is_missing(cell: Any) -> bool:
-    return (
-        cell is None or (isinstance(cell, float) and math.isnan(cell)) or (isinstance(cell, str) and not cell.strip())
-    )
-
-
 def _text(cell: Any) -> str:
-    return "" if _is_missing(cell) else str(cell)
+    return "" if is_absent(cell) else str(cell)
 
 
 def _never(exchanges: list[Exchange]) -> list[float]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.benchmarks.rowfile import main_aspect
-from dialeval.core.exchange import EmptyPolicy, Exchange, a_kind, check_kind
+from dialeval.core.exchange import EmptyPolicy, Exchange, a_kind, check_kind, is_absent, zipped
 from dialeval.io.files import parse_json
 from dialeval.judge import fitting
 from dialeval.judge.metric import Vector
@@ -181,7 +181,7 @@ def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ra
         same = (exchange.context, exchange.response, exchange.facts, exchange.following)
         reply = replies.setdefault(same, RatedReply(exchange, _group(row, columns, exchange)))
         single, several = columns.value(row, "rating"), _several(row, columns.value(row, "ratings"))
-        reply.add(None if _is_absent(single) and several else _number(row, "rating", single), several)
+        reply.add(None if is_absent(single) and several else _number(row, "rating", single), several)
         n_rows += 1
     kept = list(replies.values())
     raters = tuple(tuple(row.singles) for row in kept)
@@ -226,7 +226,7 @@ def _check_row(row: RawRow, columns: Columns, *, pairs: bool) -> None:
 def _group(row: RawRow, columns: Columns, exchange: Exchange) -> str:
     """Rows about one context stay together; where rows name their dialogue, all rows of a dialogue."""
     dialogue = columns.value(row, "dialogue")
-    return json.dumps(exchange.context if _is_absent(dialogue) else ["dialogue", str(dialogue)])
+    return json.dumps(exchange.context if is_absent(dialogue) else ["dialogue", str(dialogue)])
 
 
 def _several(row: RawRow, value: Any) -> list[float]:
@@ -239,10 +239,10 @@ def _several(row: RawRow, value: Any) -> list[float]:
             value = parse_json(value) if value.strip().startswith(("[", "{")) else value.split(";")
         except ValueError:
             raise row.bad("ratings is no JSON; write [4, 5, 3] or 4;5;3") from None
-    if _is_absent(value):
+    if is_absent(value):
         return []
     if isinstance(value, Mapping):  # of several aspects the one that stands for the whole, as `agreement` takes it
-        rated = {str(aspect): given for aspect, given in value.items() if not _is_absent(given) and given != []}
+        rated = {str(aspect): given for aspect, given in value.items() if not is_absent(given) and given != []}
         value = rated[main_aspect(rated)] if rated else []
         value = [value] if isinstance(value, int | float) else value
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -250,12 +250,12 @@ def _several(row: RawRow, value: Any) -> list[float]:
     return [
         _number(row, f"ratings[{position}]", rating)
         for position, rating in enumerate(list(value))
-        if not _is_absent(rating)
+        if not is_absent(rating)
     ]
 
 
 def _number(row: RawRow, field: str, value: Any) -> float:
-    if _is_absent(value):
+    if is_absent(value):
         raise row.bad(f"{field} is missing; give the row a number, or leave it out")
     try:
         number = float(value)
@@ -274,19 +274,10 @@ def _preferred(row: RawRow, value: Any) -> float:
     return sides[side]
 
 
-def _is_absent(value: Any) -> bool:
-    return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
-
-
 def as_rows(rows: Any) -> Any:
     """A mapping of columns as a list of rows; anything else as it is."""
     if not isinstance(rows, Mapping):
         return rows
     for name, column in rows.items():
         check_kind(f"the column {name!r}", column, Iterable, "a list with an entry for each row")
-    columns: Mapping[str, Sequence[Any]] = {name: list(column) for name, column in rows.items()}
-    lengths = {name: len(column) for name, column in columns.items()}
-    if len(set(lengths.values())) > 1:
-        counts = ", ".join(f"{count} in {name}" for name, count in lengths.items())
-        raise ValueError(f"columns differ in length: {counts}; give one entry of each per row")
-    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    return list(zipped(rows, {}))
