@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -34,26 +35,37 @@ class _Parts(zipfile.ZipFile):
 
     def open(self, name: Any, *rest: Any, **options: Any) -> Any:
         """A part that is read as it comes (a sheet, the texts of all sheets), or at once, to be made into objects."""
-        part: Any = super().open(name, *rest, **options)
-        read = part.read
         self._left_whole = self._after(_TAGS_OF_OPENING, self._left_whole)
+        return _Part(self, super().open(name, *rest, **options))
 
-        def counted(size: int = -1) -> bytes:
-            data: bytes = read(size if size >= 0 else _BYTES_OF_A_TAG * (self._left_whole + 1))
-            if size >= 0:
-                self._left = self._after(_tags(data), self._left)
-            else:
-                self._left_whole = self._after(_tags(data), self._left_whole)
-            return data
-
-        part.read = counted
-        return part
+    def count(self, read: Callable[[int], bytes], size: int) -> bytes:
+        """What is read of a part, if it is not too much."""
+        data = read(size if size >= 0 else _BYTES_OF_A_TAG * (self._left_whole + 1))
+        if size >= 0:
+            self._left = self._after(_tags(data), self._left)
+        else:
+            self._left_whole = self._after(_tags(data), self._left_whole)
+        return data
 
     def _after(self, count: int, left: int) -> int:
         if count > left:
             self.is_too_much = True
             raise ValueError
         return left - count
+
+
+class _Part(io.BufferedIOBase):
+    """One of them, open."""
+
+    def __init__(self, parts: _Parts, stream: Any) -> None:
+        self._parts, self._stream = parts, stream
+
+    def read(self, size: int | None = -1) -> bytes:
+        return self._parts.count(self._stream.read, -1 if size is None else size)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
 
 
 def _tags(data: bytes) -> int:
