@@ -124,6 +124,12 @@ def test_a_footer_that_lies_is_not_believed(tmp_path: Path) -> None:
     assert (held.max_memory() or 0) < 2**22
 
 
+def test_a_footer_that_ends_the_process_of_arrow_is_told() -> None:
+    """Its `column` does not survive a histogram of another size than the column's levels ask for."""
+    path = Path(__file__).parents[1] / "data" / "histograms.parquet"
+    refused(ValueError, "histograms.parquet is damaged", lambda: list(Source(path).exchanges()))
+
+
 def test_what_many_rows_share_is_made_for_each_alone(tmp_path: Path) -> None:
     path = _write(tmp_path, _same(200, "a" * 2**17))
     assert [len(row.context[0]) for _, row in Source(path, bounds=SMALL).exchanges()] == [2**17] * 200

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import ast
 import copy
+import io
 import json
 import math
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import HealthCheck, example, given, settings
@@ -52,7 +57,30 @@ PLAIN = {
     "talk.vtt": b"WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi\n\n00:03.000 --> 00:04.000\n<v Bob>Ho\n",
     "talk.md": b"## User\nHi\n## Assistant\nHello\n",
 }
-FILES = [*PLAIN.items(), *((path.name, path.read_bytes()) for path in SAMPLES)]
+
+
+def _tables() -> Iterator[tuple[str, bytes]]:
+    """The same rows in formats that are no text."""
+    table = pa.table({"context": [["Hi!", "Hello."], ["Hi!"]], "response": ["Fine.", "Fine."], "id": [1, 2]})
+    stream, columns, archive = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    with pa.ipc.new_stream(stream, table.schema) as sink:
+        sink.write_table(table)
+    pq.write_table(table, columns)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("rows.jsonl", PLAIN["rows.jsonl"])
+    for name, content in (("rows.arrow", stream), ("rows.parquet", columns), ("rows.zip", archive)):
+        yield name, content.getvalue()
+    if find_spec("openpyxl"):
+        import openpyxl
+
+        book, content = openpyxl.Workbook(), io.BytesIO()
+        for row in (["context", "response"], ["Hi!", "Fine."]):
+            book.active.append(row)
+        book.save(content)
+        yield "rows.xlsx", content.getvalue()
+
+
+FILES = [*PLAIN.items(), *_tables(), *((path.name, path.read_bytes()) for path in SAMPLES)]
 #: What stands in no file of a sound program.
 ODD = [
     b"", b"\0", b"\xff\xfe", b"\xef\xbb\xbf", b'"', b"{", b"}", b"[", b"]", b",", b":", b"\r", b"\n\n", b"\x1f\x8b",
@@ -124,6 +152,8 @@ def read_everything(path: Path) -> None:
 @given(st.sampled_from(FILES), edits)
 @example(("rows.csv", b"context,response\r\na,b\r\n"), [(0.0, 0, b"\x00")])
 @example(("rows.tsv", b'"context"x\tresponse\nHi\tHello\n'), [])
+@example(("rows.zip", dict(_tables())["rows.zip"].replace(b"PK\x01\x02\x14\x03\x14", b"PK\x01\x02\x14\x03\xba")), [])
+@example(("rows.zip", dict(_tables())["rows.zip"].replace(b"rows.jsonl", b"\nows.jsonl", 1)), [])
 def test_any_bytes_are_rows_or_refused(tmp_path_factory: Any, file: tuple[str, bytes], changes: Any) -> None:
     path = tmp_path_factory.getbasetemp() / f"fuzzed-{file[0]}"
     path.write_bytes(edited(file[1], changes))

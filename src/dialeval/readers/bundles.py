@@ -10,6 +10,8 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
 
+from dialeval.io.files import first_line
+from dialeval.io.harmless import one_line
 from dialeval.readers.rows import Bounds, RawRow
 
 #: The folder in which macOS puts what it alone reads of the files that it packs.
@@ -31,7 +33,7 @@ def bundle_rows(
     number = 0
     for inner, open_file in _files(path, name, bounds):
         with closing(open_file()) as stream:
-            rows = read(f"{name}, {inner}", stream)
+            rows = read(f"{name}, {one_line(inner)}", stream)
             first = next(rows, None) if rows is not None else None
             if rows is None or first is None or not (first.values is None or is_row(first)):
                 continue
@@ -48,7 +50,7 @@ def _files(path: Path, name: str, bounds: Bounds) -> list[tuple[str, Callable[[]
         return [(str(file.relative_to(path)), lambda file=file: file.open("rb")) for file in sorted(days)]  # type: ignore[misc]
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError):
+    except Exception:  # of a damaged directory `zipfile` raises what comes
         raise ValueError(f"{name} is not a zip archive, or is damaged; pack it again") from None
     if any(entry.flag_bits & 1 for entry in archive.infolist()):
         raise ValueError(f"{name} is a zip archive with a password; unpack it")
@@ -67,8 +69,10 @@ def _files(path: Path, name: str, bounds: Bounds) -> list[tuple[str, Callable[[]
 def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, name: str) -> BinaryIO:
     try:
         return cast(BinaryIO, archive.open(entry))
-    except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise ValueError(f"{name}, {entry.filename} cannot be unpacked ({error}); pack it again") from None
+    except Exception as error:  # the same
+        raise ValueError(
+            f"{name}, {one_line(entry.filename)} cannot be unpacked ({first_line(error)}); pack it again"
+        ) from None
 
 
 def _with_thread(row: RawRow, inner: str) -> Mapping[str, Any] | None:

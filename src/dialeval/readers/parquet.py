@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from dialeval.io.files import first_line
 from dialeval.readers.arrow import table_rows
-from dialeval.readers.parquet_pages import Damaged, columns_of
+from dialeval.readers.parquet_pages import Chunk, Damaged, chunks_of, columns_of
 from dialeval.readers.rows import MANY, USUAL, Bounds, Choice, RawRow
 from dialeval.readers.text import check_header
 
@@ -37,16 +37,17 @@ def parquet_rows(path: Path, name: str, choose: Choice, bounds: Bounds = USUAL) 
         wanted = choose(names)
         check_header([column for column in names if column in wanted], name)
         number = 0
-        for group in range(metadata.num_row_groups):
-            try:
-                for batch in _batches(stream, metadata, group, list(wanted), name, bounds):
+        try:
+            groups = chunks_of(stream)
+            if len(groups) != metadata.num_row_groups:
+                raise Damaged
+            for group, chunks in enumerate(groups):
+                for batch in _batches(stream, metadata, group, chunks, list(wanted), name, bounds):
                     for row in table_rows(batch, name, number, bounds):
                         yield row
                         number += 1
-            except (pa.ArrowException, OSError, Damaged) as error:
-                raise ValueError(
-                    f"{name} is damaged from row {number} on ({first_line(error)}); write it again"
-                ) from None
+        except (pa.ArrowException, OSError, Damaged) as error:
+            raise ValueError(f"{name} is damaged from row {number} on ({first_line(error)}); write it again") from None
 
 
 def _check_footer(metadata: Any, packed: int, name: str, bounds: Bounds) -> None:
@@ -62,12 +63,12 @@ def _check_footer(metadata: Any, packed: int, name: str, bounds: Bounds) -> None
 
 
 def _batches(
-    stream: BinaryIO, metadata: Any, group: int, wanted: list[str], name: str, bounds: Bounds
+    stream: BinaryIO, metadata: Any, group: int, chunks: list[Chunk], wanted: list[str], name: str, bounds: Bounds
 ) -> Iterator[Any]:
     """Some rows of a group at a time, equal texts held once, as long as their pages are within bounds."""
     import pyarrow.parquet as pq
 
-    columns = list(columns_of(stream, metadata, group, frozenset(wanted)))
+    columns = list(columns_of(stream, metadata.schema, chunks, frozenset(wanted)))
     unpacked = sum(page.unpacked for column in columns for page in column.pages)
     average = unpacked // max(1, metadata.row_group(group).num_rows)
     most = bounds.whole * _PAGES

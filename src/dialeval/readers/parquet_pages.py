@@ -20,14 +20,18 @@ _PLACE = 8
 #: Bytes of a dictionary in which the longest text is looked for; they are a megabyte otherwise.
 _LARGEST_DICTIONARY = 2**24
 #: Fields of a header; none has so many, nor is any so deep.
-_MOST_FIELDS, _DEEPEST = 64, 4
+_MOST_FIELDS, _DEEPEST = 64, 8
+#: Bytes at the end of a file that say where its columns lie.
+_LARGEST_FOOTER = 2**24
+#: Compressions by their numbers in the format.
+_CODECS = {0: "", 1: "snappy", 2: "gzip", 4: "brotli", 5: "lz4_raw", 6: "zstd", 7: "lz4_raw"}
 
 
 class Damaged(ValueError):
     """A header that is none."""
 
     def __init__(self) -> None:
-        super().__init__("a page begins with no header")
+        super().__init__("what should be a header is none")
 
 
 @dataclass(frozen=True)
@@ -82,20 +86,52 @@ class Column:
             yield page.offset, page.unpacked * (1 + self.text) + values * (_PLACE + longest)  # texts are copied
 
 
-def columns_of(stream: BinaryIO, metadata: Any, group: int, wanted: frozenset[str]) -> Iterator[Column]:
+@dataclass(frozen=True)
+class Chunk:
+    """Where a column of a group of rows lies, as the footer says."""
+
+    codec: str
+    values: int
+    packed: int
+    start: int
+
+
+def chunks_of(stream: BinaryIO) -> list[list[Chunk]]:
+    """The columns of each group of rows, read from the footer: of a damaged one Arrow's own would end the process."""
+    stream.seek(-8, io.SEEK_END)
+    end = stream.tell()
+    length = int.from_bytes(stream.read(4), "little")
+    if length > min(end, _LARGEST_FOOTER):
+        raise Damaged
+    stream.seek(end - length)
+    footer = _struct(io.BytesIO(stream.read(length)), 0, lists=True)
+    try:
+        return [[_chunk(column[3]) for column in group[1]] for group in footer[4]]
+    except (KeyError, TypeError):
+        raise Damaged from None
+
+
+def _chunk(fields: dict[int, Any]) -> Chunk:
+    first, dictionary = _count(fields, 9), fields.get(11)
+    start = dictionary if isinstance(dictionary, int) and 0 < dictionary < first else first
+    return Chunk(_CODECS.get(fields[4], "unknown"), _count(fields, 5), _count(fields, 7), start)
+
+
+def columns_of(stream: BinaryIO, schema: Any, chunks: list[Chunk], wanted: frozenset[str]) -> Iterator[Column]:
     """The wanted columns of a group of rows."""
-    about = metadata.row_group(group)
-    for index in range(about.num_columns):
-        chunk, schema = about.column(index), metadata.schema.column(index)
-        if schema.path.split(".")[0] in wanted:
-            text = schema.physical_type == "BYTE_ARRAY"
+    if len(chunks) != len(schema):
+        raise Damaged
+    for index, chunk in enumerate(chunks):
+        about = schema.column(index)
+        if about.path.split(".")[0] in wanted:
+            text = about.physical_type == "BYTE_ARRAY"
             pages = list(_pages(stream, chunk))
             first = next((page for page in pages if page.is_dictionary), None)
-            longest = max(_WIDEST, schema.length) if not text else _longest(stream, first, chunk) if first else 0
-            yield Column(schema.path, pages, schema.max_repetition_level > 0, text, longest)
+            longest = max(_WIDEST, about.length) if not text else _longest(stream, first, chunk) if first else 0
+            yield Column(about.path, pages, about.max_repetition_level > 0, text, longest)
 
 
-def _longest(stream: BinaryIO, page: Page, chunk: Any) -> int:
+def _longest(stream: BinaryIO, page: Page, chunk: Chunk) -> int:
     """Bytes of the longest text of a dictionary; of all together where they cannot be told apart."""
     import pyarrow as pa
 
@@ -104,9 +140,8 @@ def _longest(stream: BinaryIO, page: Page, chunk: Any) -> int:
     stream.seek(page.start)
     content = stream.read(page.packed)
     try:
-        if chunk.compression != "UNCOMPRESSED":
-            codec = pa.Codec({"LZ4": "lz4_raw"}.get(chunk.compression, chunk.compression.lower()))
-            content = codec.decompress(content, page.unpacked, asbytes=True)
+        if chunk.codec:
+            content = pa.Codec(chunk.codec).decompress(content, page.unpacked, asbytes=True)
     except (pa.ArrowException, OSError, ValueError):
         return page.unpacked
     longest = place = 0
@@ -117,13 +152,10 @@ def _longest(stream: BinaryIO, page: Page, chunk: Any) -> int:
     return min(longest, page.unpacked)
 
 
-def _pages(stream: BinaryIO, chunk: Any) -> Iterator[Page]:
+def _pages(stream: BinaryIO, chunk: Chunk) -> Iterator[Page]:
     """The pages of a column as Arrow finds them: one after another, until there are as many values as it expects."""
-    start = chunk.data_page_offset
-    if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < start:
-        start = chunk.dictionary_page_offset
-    end, seen = start + chunk.total_compressed_size, 0
-    while seen < chunk.num_values and start < end:
+    start, seen = chunk.start, 0
+    while seen < chunk.values and start < chunk.start + chunk.packed:
         stream.seek(start)
         header = _struct(stream, 0)
         kind, begin = _count(header, 1), stream.tell()
@@ -143,8 +175,11 @@ def _count(fields: dict[int, Any], number: int) -> int:
     return value
 
 
-def _struct(stream: BinaryIO, depth: int) -> dict[int, Any]:
-    """The numbers of a struct of Thrift's compact protocol, by their fields; what else it holds is passed over."""
+def _struct(stream: BinaryIO, depth: int, *, lists: bool = False) -> dict[int, Any]:
+    """The numbers of a struct of Thrift's compact protocol, by their fields; what else it holds is passed over.
+
+    Only footers have lists.
+    """
     fields: dict[int, Any] = {}
     number = 0
     for _ in range(_MOST_FIELDS):
@@ -152,11 +187,11 @@ def _struct(stream: BinaryIO, depth: int) -> dict[int, Any]:
         if not head:
             return fields
         number = number + (head >> 4) if head >> 4 else _zigzag(stream)
-        fields[number] = _value(stream, head & 15, depth)
+        fields[number] = _value(stream, head & 15, depth, lists)
     raise Damaged
 
 
-def _value(stream: BinaryIO, kind: int, depth: int) -> Any:
+def _value(stream: BinaryIO, kind: int, depth: int, lists: bool) -> Any:
     if kind in (1, 2):
         return kind == 1
     if kind == 3:
@@ -167,8 +202,12 @@ def _value(stream: BinaryIO, kind: int, depth: int) -> Any:
         stream.seek(8 if kind == 7 else _varint(stream), io.SEEK_CUR)
         return None
     if kind == 12 and depth < _DEEPEST:
-        return _struct(stream, depth + 1)
-    raise Damaged  # a list or a map, which no header has
+        return _struct(stream, depth + 1, lists=lists)
+    if kind == 9 and lists:
+        head = _byte(stream)
+        count, inner = _varint(stream) if head >> 4 == 15 else head >> 4, head & 15
+        return [_byte(stream) if inner in (1, 2) else _value(stream, inner, depth, lists) for _ in range(count)]
+    raise Damaged  # a map, which the format has not
 
 
 def _byte(stream: BinaryIO) -> int:
