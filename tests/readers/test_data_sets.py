@@ -128,7 +128,7 @@ def test_a_card_without_a_division_leaves_it_to_the_names(body: str, tmp_path: P
 def test_files_in_a_folder_have_the_bounds_of_single_ones(kind: str, tmp_path: Path) -> None:
     PACKED[kind](tmp_path)
     message = refused(ValueError, "more than", lambda: _read(tmp_path, bounds=SMALL))
-    assert "rows." in message or str(tmp_path) in message
+    assert str(tmp_path) in message
 
 
 # --- Arrow -----------------------------------------------------------------------------------------

@@ -137,9 +137,7 @@ def overall(panels: Sequence[Panel], settings: Settings) -> list[Overall]:
     ]
     tested = [row.metric for row in rows if row.p is not None]
     adjusted = dict(zip(tested, holm([row.p for row in rows if row.p is not None]), strict=True)) if tested else {}
-    first = Overall(
-        leader, leader, means[leader], None, None, None, None, None, 0, tuple(one.name for one in counted[leader])
-    )
+    first = Overall(leader, leader, means[leader], None, None, None, None, None, 0, _names(counted[leader]))
     return [first, *(replace(row, p_adjusted=_known(adjusted.get(row.metric, math.nan))) for row in rows)]
 
 
@@ -181,7 +179,11 @@ def _against(name: str, leader: str, mean: float, over: Sequence[_Question], set
     better = sum(gap > 0 for gap in gaps)
     difference = float(np.mean(gaps))
     ends = _known(spread.low), _known(spread.high)
-    return Overall(name, leader, mean, difference, *ends, _known(test.p), None, better, tuple(one.name for one in over))
+    return Overall(name, leader, mean, difference, *ends, _known(test.p), None, better, _names(over))
+
+
+def _names(questions: Sequence[_Question]) -> tuple[str, ...]:
+    return tuple(question.name for question in questions)
 
 
 def _known(value: float) -> float | None:

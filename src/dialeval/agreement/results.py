@@ -242,12 +242,12 @@ class Report:
         flat = [{**vars(test), **vars(test.compared)} for test in self.tests]
         tests = [plain({name: value for name, value in row.items() if name != "compared"}) for row in flat]
         paths = [self.write_table(folder), _write_lines(folder / "tests.jsonl", tests)]
-        some: dict[str, Sequence[Any]] = {"halves": self.halves, "overall": self.overall, "filters": self.filters}
-        for name, found in {
-            "excluded": self.excluded,
-            **{name: found for name, found in some.items() if found},
-        }.items():
-            paths.append(_write_lines(folder / f"{name}.jsonl", [plain(dataclasses.asdict(row)) for row in found]))
+        tables: dict[str, Sequence[Any]] = {
+            "excluded": self.excluded, "halves": self.halves, "overall": self.overall, "filters": self.filters,
+        }  # fmt: skip
+        for name, rows in tables.items():
+            if rows or name == "excluded":  # that nothing was left out is told, too
+                paths.append(_write_lines(folder / f"{name}.jsonl", [plain(dataclasses.asdict(row)) for row in rows]))
         if self.aspects:
             paths.append(_write_lines(folder / "aspects.jsonl", [result.to_row() for result in self.aspects]))
         return [*paths, folder / "run.json"]

@@ -105,7 +105,7 @@ def _section(question: tuple[str, str, str, str], metrics: dict[str, dict[str, R
     statistics = list(dict.fromkeys(name for results in metrics.values() for name in results))
     section = Section(*question, statistics, [LeaderboardRow(name, results) for name, results in metrics.items()])
     by = section.ranked_by
-    without = [one for one in section.entries if by not in one.results or math.isnan(one.results[by].low)]
+    without = [entry for entry in section.entries if by not in entry.results or math.isnan(entry.results[by].low)]
     if len(without) == len(section.entries):  # measured without resamples
         without = []
     section.entries.sort(key=lambda entry: (entry in without, _rank(entry, by)))

@@ -249,8 +249,8 @@ class Fbd(DistributionMetric):
         if of_human is not None:
             per_context += np.bincount(contexts.of_human, of_human, contexts.count)
         drawn = [value + (counts - 1) @ per_context for counts in contexts.draw(self.resamples, self.seed)]
-        found = interval(np.concatenate(drawn), CONFIDENCE)
-        return max(0.0, found.low), found.high
+        ends = interval(np.concatenate(drawn), CONFIDENCE)
+        return max(0.0, ends.low), ends.high
 
 
 def _checked(rows: NDArray[Any]) -> Floats:

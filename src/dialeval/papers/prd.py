@@ -231,8 +231,8 @@ class Prd(DistributionMetric):
                 resampled = [np.tensordot(part, table, axes=1) for table in (table_theirs, table_ours)]
                 drawn.append(self._score(*curves(resampled[0], resampled[1], coarse)))
         values = np.concatenate(drawn)
-        found = interval(value + values - values.mean(), CONFIDENCE)
-        return max(0.0, found.low), min(1.0, found.high)
+        ends = interval(value + values - values.mean(), CONFIDENCE)
+        return max(0.0, ends.low), min(1.0, ends.high)
 
 
 def _counts(labels: NDArray[np.intp], width: int) -> Floats:

@@ -86,12 +86,14 @@ def _divided(folder: Path, subset: str | None, format_of: FormatOf) -> dict[str,
         folder /= inside
     try:
         patterns = patterns or get_data_patterns(str(folder))
-        found = DataFilesDict.from_patterns(patterns, base_path=str(folder))
+        by_split = DataFilesDict.from_patterns(patterns, base_path=str(folder))
     except (EmptyDatasetError, FileNotFoundError):
-        found = {}
+        by_split = {}
     except ValueError as error:
         raise _unreadable(str(folder), error) from None
-    files = {str(name): [Path(file) for file in listed if Path(file).name != _CARD] for name, listed in found.items()}
+    files = {
+        str(name): [Path(file) for file in listed if Path(file).name != _CARD] for name, listed in by_split.items()
+    }
     files = {name: [file for file in listed if format_of(file)] for name, listed in files.items()}
     if not any(files.values()):
         raise ValueError(f"{folder} holds no data files; pass a file, or a folder with some")
