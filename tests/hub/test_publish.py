@@ -118,6 +118,54 @@ def test_a_download_that_was_cut_off_is_completed(hub: LoopbackHub, publish: Any
     assert (Density("dialeval/tiny").score(**ROWS).values == before.values).all()
 
 
+def overwrite(link: Path, content: bytes | None = None) -> None:
+    """What a link of the cache leads to becomes this, or its own first half."""
+    blob = link.resolve()
+    blob.write_bytes(blob.read_bytes()[: blob.stat().st_size // 2] if content is None else content)
+
+
+def remove(place: Path, *, empty: bool = False) -> None:
+    shutil.rmtree(place)
+    if empty:
+        place.mkdir()
+
+
+#: What a download that ended early, a full disk or a damaged one leaves of a repository in the Hub's cache, given
+#: its folder and its snapshot; and whether the next run can complete it or has to tell.
+Damage = Callable[[Path, Path], None]
+CACHE_STATES: dict[str, tuple[bool, Damage]] = {
+    "weights cut": (False, lambda _, snapshot: overwrite(snapshot / "model.safetensors")),
+    "other weights": (False, lambda _, snapshot: overwrite(snapshot / "model.safetensors", b"{}")),
+    "no weights": (False, lambda _, snapshot: (snapshot / "model.safetensors").resolve().unlink()),
+    "a config cut": (False, lambda _, snapshot: overwrite(snapshot / "config.json")),
+    "an empty config": (False, lambda _, snapshot: overwrite(snapshot / "config.json", b"")),
+    "an empty snapshot": (True, lambda _, snapshot: remove(snapshot, empty=True)),
+    "no snapshot": (True, lambda folder, _: remove(folder / "snapshots")),
+    "an empty ref": (True, lambda folder, _: overwrite(folder / "refs" / "main", b"")),
+    "a ref to nothing": (True, lambda folder, _: overwrite(folder / "refs" / "main", b"0" * 40)),
+    "a ref of other bytes": (False, lambda folder, _: overwrite(folder / "refs" / "main", b"\xff\x00/../")),
+    "no refs": (True, lambda folder, _: remove(folder / "refs")),
+}
+
+
+@pytest.mark.parametrize("repository", ["dialeval--tiny", "someone--tiny-encoder"])
+@pytest.mark.parametrize("state", CACHE_STATES)
+def test_a_damaged_cache_is_completed_or_told(
+    hub: LoopbackHub, publish: Any, checkpoint: Path, state: str, repository: str
+) -> None:
+    publish(checkpoint)
+    before = Density("dialeval/tiny").score(**ROWS)
+    (folder,) = Path(constants.HF_HUB_CACHE).glob(f"models--{repository}")
+    (snapshot,) = (folder / "snapshots").iterdir()
+    completed, damage = CACHE_STATES[state]
+    damage(folder, snapshot)
+    if completed:
+        assert (Density("dialeval/tiny").score(**ROWS).values == before.values).all()
+    else:
+        with pytest.raises(CheckpointError):
+            Density("dialeval/tiny")
+
+
 def test_again_sends_only_what_changed(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
     publish(checkpoint, "--private")
     assert hub.repos[MODEL].private
