@@ -279,9 +279,9 @@ def run(
         dist.init_process_group("gloo", rank=rank, world_size=arguments.processes)
     phase = trainer(recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device))
     kept = arguments.out / "state.pt"
-    first = 0
+    state: dict[str, Any] = {"step": 0}
     if kept.exists():
-        first = int(phase.load(torch.load(kept, map_location=arguments.device))["step"])
+        state = phase.load(torch.load(kept, map_location=arguments.device))
     else:
         phase.begin(recipe["start_from"])
     layout = PairFormat(**{**trunk["layout"], **recipe.get("layout", {})})
@@ -289,15 +289,17 @@ def run(
     sources = phase.sources(trunk, arguments)
     n_rated = {name: len(rows) for (name, split), rows in sources.ratings.items() if split == "train"}
     log(arguments.out, "start", commit=commit(), recipe=recipe, rated_rows=n_rated)
-    begun, seen = time.process_time(), 0
+    # States of before have no such counts.
+    begun, spent, seen = time.process_time(), float(state.get("seconds", 0)), int(state.get("seen", 0))
+    first = int(state["step"])
     steps = range(first, recipe["steps"])
     share = slice(rank, None, arguments.processes)
     dataset = PhaseSteps(sources, tokenizer, share, phase.batch_tokens)
     ahead = prefetched(dataset, steps, phase.device) if steps else ()
     # One pass more than steps: the last one only validates and saves.
     for step, read in enumerate(chain(ahead, [None]), start=first):
+        seconds = round(spent + arguments.processes * (time.process_time() - begun))
         if rank == 0 and (read is None or (step > first and step % recipe["validation"]["every"] == 0)):
-            seconds = round(arguments.processes * (time.process_time() - begun))
             with phase.by_mean():
                 figures = phase.figures(sources, tokenizer)
             log(arguments.out, "validation", step=step, seconds=seconds, **figures)
@@ -310,7 +312,7 @@ def run(
         if read is None:
             break
         if rank == 0 and step > first and step % recipe.get("save_every", 500) == 0:
-            save_state({**phase.state(), "step": step}, kept)
+            save_state({**phase.state(), "step": step, "seconds": seconds, "seen": seen}, kept)
         seen += read.n_replies
         losses = phase.learn(read, rates_at(recipe, step))
         if (step + 1) % 10 == 0:

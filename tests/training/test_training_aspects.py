@@ -432,6 +432,20 @@ def test_metrics_on_one_encoder_cost_one_pass(
 
 
 @pytest.mark.slow
+def test_a_phase_that_was_interrupted_tells_all_that_it_read(
+    encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
+) -> None:
+    common = ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32", "--ratings", data / "ratings"]
+    common += ["--recipe", encoders[1].parent / "aspects.yaml", "--out", tmp_path, "--set", "save_every=1"]
+    for steps in (2, 4):
+        started(aspects, *common, "--set", f"steps={steps}")
+    whole, resumed = (
+        read_trunk(str(folder / "trunk.safetensors"))[1]["stages"][-1] for folder in (encoders[1], tmp_path)
+    )
+    assert resumed["seen"] == whole["seen"]
+
+
+@pytest.mark.slow
 def test_the_encoder_learns_from_a_judge(
     encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
