@@ -126,7 +126,8 @@ def finish(run: Run, arguments: argparse.Namespace, held_out: CandidateSet) -> N
     Features come from the metric that will score, with the adapter merged: the same numbers, sooner.
     """
     recipe = run.recipe
-    scorer = Density(run.folder / "best", scoring="classifier", device=run.accelerator.device)
+    read_in = recipe["fit"].get("read_in", "float32")
+    scorer = Density(run.folder / "best", scoring="classifier", device=run.accelerator.device, dtype=read_in)
 
     def encode(exchanges: Any) -> Any:
         return scorer.encoder.encode(exchanges, progress=True).rows

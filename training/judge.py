@@ -248,12 +248,20 @@ def add_random(network: JudgeNetwork, key: str, values: NDArray[np.float64]) -> 
     network.config = replace(network.config, quantiles={**network.config.quantiles, key: curves})
 
 
+def take_over(network: JudgeNetwork, fitted: JudgeNetwork) -> None:
+    """What was fitted on a loaded copy of a network becomes the network's own."""
+    network.heads.load_state_dict(fitted.heads.state_dict())
+    for name, buffer in fitted.named_buffers():
+        if name in dict(network.named_buffers()) and not name.startswith("encoder"):
+            network.get_buffer(name).copy_(buffer)
+
+
 def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace) -> tuple[JudgeNetwork, dict[str, Any]]:
     """Fit what stands on the encoder; the network to save, and what to record of it."""
     folder = arguments.out / "fitted"
     # All is fitted on what the files say, in float16, and where its rows lie when they are scored: fused.
     network.save_pretrained(folder)
-    judge = Judge(folder)
+    judge = Judge(folder, dtype=recipe.get("heads_read_in", "float32"))
     if is_trunk(recipe["start_from"]) and recipe["density"]:  # of an earlier judge these stay
         fit_density(judge.network, judge.encoder, recipe, arguments.corpora)
     sources = judge_heads.fault_sources(recipe, arguments)
@@ -265,12 +273,13 @@ def finish(network: JudgeNetwork, recipe: Recipe, arguments: argparse.Namespace)
     figures = {"heads": judge_heads.fit_heads(judge, recipe, arguments, sources)}
     if "preferences" in recipe:
         figures["heads"] |= judge_heads.fit_preferred(judge, recipe, arguments, sources)
+    take_over(network, judge.network)
+    if "heads_read_in" in recipe:  # ranks and intervals are of values as they are scored
+        network.save_pretrained(folder)
+        judge = Judge(folder)
     judge.encoder.forget()
     figures |= {"turns": fit_turns(judge, recipe, arguments), "dialogues": fit_dialogues(judge, recipe, arguments)}
-    network.heads.load_state_dict(judge.network.heads.state_dict())
-    for name, buffer in judge.network.named_buffers():
-        if name in dict(network.named_buffers()) and not name.startswith("encoder"):
-            network.get_buffer(name).copy_(buffer)
+    take_over(network, judge.network)
     network.config = replace(network.config, quantiles=judge.network.config.quantiles, versions=current_versions())
     return network, figures
 
