@@ -56,12 +56,14 @@ def events(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [row for row in map(json.loads, (folder / "log.jsonl").open()) if row["event"] == kind]
 
 
-@pytest.mark.parametrize(("dtype", "dropout"), [("float32", 0.1), ("bfloat16", 0.0)])
+@pytest.mark.parametrize(
+    ("dtype", "dropout", "lora"), [("float32", 0.1, ""), ("bfloat16", 0.0, ""), ("float32", 0.0, "{rank: 4, alpha: 4}")]
+)
 def test_an_interrupted_run_ends_as_an_undisturbed_one(
-    dtype: str, dropout: float, recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path
+    dtype: str, dropout: float, lora: str, recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
     common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", dtype]
-    common += ["--set", f"dropout={dropout}"]
+    common += ["--set", f"dropout={dropout}", *(["--set", f"lora={lora}"] if lora else [])]
     train(*common, "--out", tmp_path / "whole")
     train(*common, "--out", tmp_path / "halves", "--steps", 7)
     train(*common, "--out", tmp_path / "halves")
@@ -76,9 +78,12 @@ def test_an_interrupted_run_ends_as_an_undisturbed_one(
     start = AutoModel.from_pretrained(tiny_encoder).state_dict()
     with safe_open(tmp_path / "whole" / "trunk.safetensors", framework="pt") as stored:
         trained = {name.removeprefix("encoder."): stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118
-    moved = {name for name, weight in trained.items() if name in start and not torch.equal(start[name].half(), weight)}
-    assert moved
-    assert not any("embeddings" in name for name in moved)
+    if lora:
+        assert {name for name in trained if ".lora_" not in name} == {"head.weight", "head.bias"}
+    else:
+        changed = {name for name in trained.keys() & start.keys() if not torch.equal(start[name].half(), trained[name])}
+        assert changed
+        assert not any("embeddings" in name for name in changed)
     assert torch.load(tmp_path / "whole" / "contexts-40.pt")["step"] == 10
 
 
