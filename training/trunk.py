@@ -215,9 +215,8 @@ def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> Non
     if arguments.processes > 1:
         torch.set_num_threads(1)
         dist.init_process_group("gloo", rank=rank, world_size=arguments.processes)
-    trainer = Trainer(
-        recipe, arguments.encoder, getattr(torch, arguments.dtype), torch.device(arguments.device), lora=recipe.get("lora")
-    )
+    dtype, device = getattr(torch, arguments.dtype), torch.device(arguments.device)
+    trainer = Trainer(recipe, arguments.encoder, dtype, device, lora=recipe.get("lora"))
     tokenizer = PairTokenizer(AutoTokenizer.from_pretrained(arguments.encoder), PairFormat(**recipe["layout"]))
     train, held_out = read_sets(recipe, arguments.corpora)
     kept = arguments.out / "state.pt"
