@@ -34,7 +34,7 @@ STARTS = {
     "load density": "import dialeval\ndialeval.load('density')",
     "load judge, one score": _SCORE.format(name="judge"),
     "load judge on transformers' BERT": (
-        "from dialeval.judge.metric import JudgeNetwork\n"
+        "from dialeval.judge.network import JudgeNetwork\n"
         "JudgeNetwork.from_pretrained('judge-minilm', device='cpu', trainable=True)"
     ),
 }
@@ -56,7 +56,7 @@ def gain_of_own_bert(dtype: str) -> float:
 
     from dialeval.encoders.batching import FirstToken, PairEncoder
     from dialeval.encoders.layout import PairTokenizer
-    from dialeval.judge.metric import JudgeNetwork
+    from dialeval.judge.network import JudgeNetwork
 
     encoders = {}
     for trainable in (False, True):  # what is to be trained is transformers'

@@ -31,7 +31,8 @@ from dialeval.core.exchange import Exchange
 from dialeval.encoders.batching import PairEncoder
 from dialeval.encoders.layout import PairTokenizer
 from dialeval.io.files import read_json_lines, write_atomically
-from dialeval.judge.metric import JudgeNetwork, Matrix
+from dialeval.judge.network import JudgeNetwork
+from dialeval.judge.rule import Matrix
 from trunk import in_processes, log
 from trunk_network import JUDGE_HEADS
 from trunk_network import TRUNK_HEADS as HEADS

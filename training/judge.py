@@ -36,16 +36,9 @@ from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.encoders.batching import PairEncoder
 from dialeval.hub.card import render_card
 from dialeval.judge import fitting, lexical
-from dialeval.judge.metric import (
-    TURN,
-    Judge,
-    JudgeNetwork,
-    RankInterval,
-    aspect_values,
-    dialogue_values,
-    turn_ranks,
-    turn_values,
-)
+from dialeval.judge.metric import Judge
+from dialeval.judge.network import JudgeNetwork
+from dialeval.judge.rule import TURN, RankInterval, aspect_values, dialogue_values, turn_ranks, turn_values
 from dialeval.papers.density import fit_gaussian
 from dialeval.papers.learned import QUANTILE_GRID, rank_all
 from dialeval.statistics.moments import Moments

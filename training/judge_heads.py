@@ -28,7 +28,8 @@ from corpora.dialogues import read_corpus
 from corpora.ratings import overlapping_ratings
 from dialeval.core.exchange import Exchange
 from dialeval.judge import lexical
-from dialeval.judge.metric import CHARGED, DOUBTED, FAULTS, Judge, allowance, as_answered
+from dialeval.judge.metric import Judge, as_answered
+from dialeval.judge.rule import CHARGED, DOUBTED, FAULTS, allowance
 from dialeval.statistics.discrimination import auc
 
 Matrix = NDArray[np.float64]

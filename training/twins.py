@@ -26,8 +26,9 @@ from corpora.ratings import Rated
 from dialeval.core.exchange import Exchange
 from dialeval.io.files import read_json_lines
 from dialeval.io.tables import markdown_table
-from dialeval.judge.metric import FEATURES, Judge
+from dialeval.judge.metric import Judge
 from dialeval.judge.row_signs import own_turns
+from dialeval.judge.rule import FEATURES
 from dialeval.statistics.discrimination import auc
 from judge import rated_rows
 from judge_heads import fault_sources

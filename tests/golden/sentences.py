@@ -26,9 +26,9 @@ from dialeval.cli import build_app
 from dialeval.core.exchange import Exchange
 from dialeval.core.scores import Statement
 from dialeval.judge import lexical
-from dialeval.judge.metric import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
 from dialeval.judge.reasons import reason, statements, with_weakest
 from dialeval.judge.row_signs import DialogueSigns, TurnSigns
+from dialeval.judge.rule import ASPECTS, DIALOGUE_ASPECTS, DIALOGUE_FEATURES, FEATURES
 from dialeval.judge.verdicts import compare_replies
 from dialeval.registry.interface import Judged
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dialeval.judge import fitting
-from dialeval.judge.metric import TABLE_SIZE, combine, contributions
+from dialeval.judge.network import TABLE_SIZE
+from dialeval.judge.rule import combine, contributions
 from dialeval.papers.learned import mid_ranks
 
 GRID = np.linspace(0.0, 1.0, TABLE_SIZE)

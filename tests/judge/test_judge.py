@@ -14,37 +14,32 @@ import pytest
 from dialeval.core.exchange import BadRow, Dialogue, Exchange
 from dialeval.encoders.layout import MAX_WINDOWS
 from dialeval.judge import fitting, lexical
-from dialeval.judge.metric import (
-    ANSWER_WORDS,
+from dialeval.judge.metric import Encoded, Judge, turn_features
+from dialeval.judge.network import ANSWER_WORDS, HEADS, INTERVAL_BINS, TABLE_SIZE
+from dialeval.judge.reasons import aspect_moves, reason
+from dialeval.judge.row_signs import DialogueSigns, TurnSigns, judged_side
+from dialeval.judge.rule import (
     ASPECTS,
     DIALOGUE_ASPECTS,
     DIALOGUE_FEATURES,
     DIALOGUE_VOTES,
     FEATURES,
-    HEADS,
     INSULT,
-    INTERVAL_BINS,
     SAID_AGAIN,
-    TABLE_SIZE,
     TURN_VOTES,
     USUAL,
     VETO_BELOW,
     VETO_LEAVES,
-    Encoded,
-    Judge,
     allowance,
     combine,
     dialogue_moves,
     dialogue_vetoes,
     soundness,
-    turn_features,
     turn_moves,
     turn_ranks,
     turn_values,
     vetoes,
 )
-from dialeval.judge.reasons import aspect_moves, reason
-from dialeval.judge.row_signs import DialogueSigns, TurnSigns, judged_side
 from dialeval.papers.learned import rank_all
 from refusals import refused
 from small_checkpoints import small_checkpoint

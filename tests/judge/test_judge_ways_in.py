@@ -10,7 +10,7 @@ import pytest
 
 import dialeval
 from dialeval.core.scores import Scores
-from dialeval.judge.metric import ASPECTS, DIALOGUE_ASPECTS
+from dialeval.judge.rule import ASPECTS, DIALOGUE_ASPECTS
 from rated_rows import small_judge
 from shell import invoke, read_rows, write_rows
 

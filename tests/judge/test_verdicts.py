@@ -11,7 +11,7 @@ import pytest
 
 import dialeval
 from dialeval.core.exchange import Dialogue, Exchange
-from dialeval.judge.metric import TURN
+from dialeval.judge.rule import TURN
 from dialeval.judge.verdicts import compare_replies, judge_conversation
 from refusals import refused
 from shell import invoke

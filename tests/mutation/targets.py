@@ -14,6 +14,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "papers/density.py": ("test_density.py", _NETWORK),
     "papers/fbd.py": ("test_fbd.py", *_SETS),
     "judge/metric.py": ("test_judge.py", _NETWORK),
+    "judge/network.py": ("test_judge.py", _NETWORK),
+    "judge/rule.py": ("test_judge.py", "test_fitting.py"),
     "judge/reasons.py": ("test_judge.py", "test_explain.py", "test_verdicts.py"),
     "judge/row_signs.py": ("test_judge.py",),
     "papers/prd.py": _SETS,

@@ -10,7 +10,9 @@ import numpy as np
 
 from dialeval.core.exchange import Exchange
 from dialeval.judge import fitting, lexical
-from dialeval.judge.metric import ASPECTS, FEATURES, Judge, JudgeNetwork
+from dialeval.judge.metric import Judge
+from dialeval.judge.network import JudgeNetwork
+from dialeval.judge.rule import ASPECTS, FEATURES
 from dialeval.papers.learned import quantile_curves
 from small_checkpoints import small_checkpoint
 from tiny_words import WORDS

@@ -11,7 +11,8 @@ import torch
 
 from dialeval.checkpoints.config import CheckpointConfig, EncoderSource, LoraSettings
 from dialeval.encoders.layout import PairFormat
-from dialeval.judge.metric import ASPECTS, HEADS
+from dialeval.judge.network import HEADS
+from dialeval.judge.rule import ASPECTS
 from dialeval.papers import network_class
 from dialeval.papers.learned import quantile_curves
 

@@ -36,7 +36,8 @@ from dialeval.encoders.base import tuned_state
 from dialeval.encoders.batching import PairEncoder
 from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.hub.card import rated as rated_by
-from dialeval.judge.metric import ASPECTS, Judge
+from dialeval.judge.metric import Judge
+from dialeval.judge.rule import ASPECTS
 from history import TrainingRun
 from shell import write_rows
 from small_checkpoints import small_checkpoint

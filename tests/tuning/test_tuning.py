@@ -20,8 +20,10 @@ from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.core.exchange import Exchange
 from dialeval.judge import fitting
 from dialeval.judge.lexical import IDF_BUCKETS, Texts
-from dialeval.judge.metric import FEATURES, HEADS, TURN_VOTES, VETO_LEAVES, Judge, ReadReplies
+from dialeval.judge.metric import Judge, ReadReplies
+from dialeval.judge.network import HEADS
 from dialeval.judge.row_signs import COUNTS, read_signs
+from dialeval.judge.rule import FEATURES, TURN_VOTES, VETO_LEAVES
 from dialeval.readers import Source
 from dialeval.statistics.raters import human_ceiling
 from dialeval.tuning import Tuned, crossing, tune

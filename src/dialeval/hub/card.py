@@ -149,7 +149,7 @@ def _source(kind: str, name: str) -> dict[str, str]:
 
 def _votes(config: CheckpointConfig) -> list[tuple[str, list[tuple[str, float, bool]]]]:
     """What the features count for in this judge, by level."""
-    from dialeval.judge.metric import DIALOGUE, TURN, votes_of
+    from dialeval.judge.rule import DIALOGUE, TURN, votes_of
 
     of_replies = votes_of(config.architecture)
     return [

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from dialeval.encoders.base import longest_input, takes_segments, width
-from dialeval.judge.metric import JudgeNetwork
+from dialeval.judge.network import JudgeNetwork
 
 #: Small enough for tanh to be straight to the last digits of float32, large enough for them not to be lost.
 _TINY = 1e-4

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dialeval.judge.metric import INTERVAL_BINS, TABLE_SIZE, RankInterval, Vector
+from dialeval.judge.network import INTERVAL_BINS, TABLE_SIZE
+from dialeval.judge.rule import RankInterval, Vector
 
 
 def reference_table(values: Vector) -> Vector:

@@ -23,7 +23,9 @@ from dialeval.core.cautions import cautions
 from dialeval.core.exchange import EmptyPolicy, check_kind, several_names
 from dialeval.io.places import real
 from dialeval.judge import fitting
-from dialeval.judge.metric import TURN, Judge, JudgeNetwork, ReadReplies, Vector
+from dialeval.judge.metric import Judge, ReadReplies
+from dialeval.judge.network import JudgeNetwork
+from dialeval.judge.rule import TURN, Vector
 from dialeval.papers.learned import QUANTILE_GRID
 from dialeval.readers import Input, Source
 from dialeval.readers.frames import exchanges_of, source_of

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dialeval.judge import fitting
-from dialeval.judge.metric import Matrix, ReadReplies, Vector
+from dialeval.judge.metric import ReadReplies
+from dialeval.judge.rule import Matrix, Vector
 from dialeval.statistics.bootstrap import bootstrap, interval
 from dialeval.tuning.opinions import FEWEST, Opinions
 

@@ -17,7 +17,7 @@ from dialeval.benchmarks.rowfile import main_aspect
 from dialeval.core.exchange import EmptyPolicy, Exchange, a_kind, check_kind, is_absent, zipped
 from dialeval.io.files import parse_json
 from dialeval.judge import fitting
-from dialeval.judge.metric import Vector
+from dialeval.judge.rule import Vector
 from dialeval.readers import Source
 from dialeval.readers.rows import Columns, RawRow, required_fields, to_exchange
 from dialeval.statistics.bootstrap import Resampled, mean_of, number_groups, spearman_of

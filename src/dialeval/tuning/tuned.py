@@ -15,7 +15,8 @@ from dialeval.checkpoints.config import current_versions
 from dialeval.hub.card import render_card
 from dialeval.io.files import left_beside, parse_json, place_beside
 from dialeval.io.places import check_can_be_made, check_parent, real
-from dialeval.judge.metric import Judge, JudgeNetwork
+from dialeval.judge.metric import Judge
+from dialeval.judge.network import JudgeNetwork
 from dialeval.tuning.crossing import SURE, BeforeAfter, Fitted
 from dialeval.tuning.opinions import Opinions, Ratings
 
