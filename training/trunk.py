@@ -13,8 +13,10 @@ import argparse
 import json
 import math
 import os
+import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -205,7 +207,12 @@ def in_processes(work: Callable[..., None], count: int, *arguments: Any) -> None
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1])}
-    mp.spawn(work, arguments, nprocs=count)  # type: ignore[attr-defined, no-untyped-call]
+    # Who ends this process by a signal ends the others, too: daemons go when it leaves in order.
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        mp.spawn(work, arguments, nprocs=count, daemon=True)  # type: ignore[attr-defined, no-untyped-call]
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def run(rank: int, recipe: dict[str, Any], arguments: argparse.Namespace) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 import torch
 import yaml
@@ -16,7 +21,7 @@ from transformers import AutoModel
 
 import trunk
 from dialeval.encoders.layout import TokenPair
-from training_runs import TRAINING, run_here
+from training_runs import TRAINING, environment, run_here
 from trunk_network import next_reply_loss
 from trunk_steps import padded
 
@@ -117,6 +122,21 @@ def test_two_processes_take_the_steps_of_one(
     one, two = (torch.load(tmp_path / name / "state.pt")["weights"] for name in ("1", "2"))
     for weight, other in zip(one, two, strict=True):
         torch.testing.assert_close(other, weight, rtol=0, atol=1e-5)
+
+
+def test_a_signal_ends_all_processes(recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+    words = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--out", tmp_path / "run"]
+    endless = ["--processes", 2, "--set", "stages=[{name: all, contexts: 4000000, corpora: [chat]}]"]
+    command = [sys.executable, TRAINING / "trunk.py", *words, *endless]
+    with subprocess.Popen(list(map(str, command)), env=environment()) as process:
+        while not (tmp_path / "run" / "state.pt").exists():
+            assert process.poll() is None
+            time.sleep(0.1)
+        others = psutil.Process(process.pid).children(recursive=True)
+        process.terminate()
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert len(others) >= 2
+    assert not psutil.wait_procs(others, timeout=30)[1]
 
 
 @pytest.mark.parametrize("tokens", [12, 30, 1000])
