@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dialeval.io.files import read_yaml
+import yaml
 
 CATALOGUE = Path(__file__).with_name("catalogue.yaml")
 
@@ -51,7 +51,8 @@ class Checkpoint:
 
 @cache
 def _listed() -> dict[str, dict[str, Any]]:
-    return read_yaml(CATALOGUE, "the catalogue")
+    listed: dict[str, dict[str, Any]] = yaml.safe_load(CATALOGUE.read_text("utf-8"))
+    return listed
 
 
 @cache

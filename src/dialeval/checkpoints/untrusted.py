@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 import stat
 from collections.abc import Collection, Mapping
@@ -184,8 +185,11 @@ def check_config(raw: Mapping[str, Any]) -> None:
     for key, curves in raw.get("quantiles", {}).items():
         _require(isinstance(curves, dict), f"quantiles.{key}", curves, "an object")
         for side, curve in curves.items():
-            sound = isinstance(curve, list) and 2 <= len(curve) <= 100_000 and all(map(_is_number, curve))
-            _require(sound and curve == sorted(curve), f"quantiles.{key}.{side}", curve, "a list of ascending numbers")
+            sound = isinstance(curve, list) and 2 <= len(curve) <= 100_000 and set(map(type, curve)) <= {int, float}
+            # Between two that are in bounds all are, but for what is no number, which differs from itself.
+            sound = sound and all(map(operator.eq, curve, curve)) and curve == sorted(curve)
+            sound = sound and _is_number(curve[0]) and _is_number(curve[-1])
+            _require(sound, f"quantiles.{key}.{side}", curve, "a list of ascending numbers")
 
 
 def _require(is_sound: bool, key: str, value: Any, what: str) -> None:

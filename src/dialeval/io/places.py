@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations, islice
@@ -142,12 +143,14 @@ def real(path: Path) -> Path:
     """
     if len(path.parts) > _DEEPEST:
         raise ValueError(f"{str(path)[:100]}... lies in {len(path.parts):,} folders; choose a shorter path")
+    mode = None
     try:
-        path.stat()
+        mode = path.stat().st_mode
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ValueError(f"{path} is a link that leads to itself; choose another place") from None
-    return path if is_stream(path) else Path(os.path.realpath(path))
+    is_special = mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return path if is_special else Path(os.path.realpath(path))
 
 
 def _is_part(path: Path, of: Path) -> bool:

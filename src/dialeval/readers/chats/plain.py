@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -41,14 +41,29 @@ PRODUCTS = {
     "Botpress": plain("messages", "direction", "payload"),
 }
 
+
+def any_of(write: Callable[..., Product], *names: Sequence[str]) -> Product:
+    """What `write` makes of the first combination of names that a row has: the list's, then those in its messages."""
+
+    def written(row: Row) -> Product | None:
+        inside = (chosen for chosen in product(*names) if chosen[0] in row)
+        return next((made for chosen in inside if (made := write(*chosen)).matches(row)), None)
+
+    def turns(row: Row) -> Turns:
+        made = written(row)
+        if made is None:
+            raise ValueError("it holds no messages")
+        return made.turns(row)
+
+    return Product(lambda row: written(row) is not None, turns)
+
+
 #: Help desks and exports that nobody has named yet: these names in any combination.
-ANY = tuple(
-    plain(where, who, what)
-    for where, who, what in product(
-        "messages conversations conversation chat_messages turns comments dialogue dialog".split(),
-        ("role", "from", "sender", "author", "speaker", "name"),
-        ("content", "value", "text", "utterance", "message", "body"),
-    )
+ANY = any_of(
+    plain,
+    "messages conversations conversation chat_messages turns comments dialogue dialog".split(),
+    ("role", "from", "sender", "author", "speaker", "name"),
+    ("content", "value", "text", "utterance", "message", "body"),
 )
 
 
@@ -64,13 +79,11 @@ def pairs(where: str, asked: str, answered: str) -> Product:
     return Product(lambda row: some(messages_in(row, where), asked, answered), turns)
 
 
-PAIRS = tuple(
-    pairs(where, asked, answered)
-    for where, asked, answered in product(
-        "turns conversation dialogue dialog history messages".split(),
-        "user human input question query queryText prompt".split(),
-        "assistant bot ai gpt actual_output actualOutput answer output response reply fulfillmentText".split(),
-    )
+PAIRS = any_of(
+    pairs,
+    "turns conversation dialogue dialog history messages".split(),
+    "user human input question query queryText prompt".split(),
+    "assistant bot ai gpt actual_output actualOutput answer output response reply fulfillmentText".split(),
 )
 
 
