@@ -2,6 +2,6 @@
 
 In the order of a run: `settings`; `sources` (what is judged); `on_benchmark` and `values` (scoring, kept on disk);
 `judgements` (the human side and the questions); `measure`, `comparisons` and `breakdowns` (statistics and tests);
-`prepare`, `record` and `runs` (all of it together); `results` and `sections` (what is left behind).
+`prepare` and `runs` (all of it together); `results` and `sections` (what is left behind).
 `score_comparison` compares two files of scores.
 """

@@ -12,8 +12,7 @@ from dialeval.agreement.comparisons import ComparedMetric, common_views, compare
 from dialeval.agreement.judgements import Cut, Judgements, View, cuts, judgements, view_of
 from dialeval.agreement.measure import measure
 from dialeval.agreement.prepare import PreparedBenchmark, ScoredMetric
-from dialeval.agreement.record import result_of
-from dialeval.agreement.results import PRECISE, Filtering, Half, Overall, Panel, Result
+from dialeval.agreement.results import PRECISE, Filtering, Half, Overall, Panel, Result, result_of
 from dialeval.agreement.sections import TITLES, Section, between
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
@@ -64,22 +63,16 @@ def halves_of(
         part = known if is_leaked else ~known
         half = replace(cut, rows=cut.rows[part], human=cut.human[part], statistics=(name,))
         (measured,) = measure(source, view_of(column, half, judged), half, settings)
-        value, low, high = (
-            each if math.isfinite(each) else None for each in (measured.value, measured.low, measured.high)
-        )
         question = (source.name, info.name, info.protocol, cut.level, cut.aspect, name)
+        value, low, high = map(_known, (measured.value, measured.low, measured.high))
         both.append(Half(*question, is_leaked, value, low, high, measured.n))
     return both
 
 
 def halves_lines(halves: Iterable[Half], section: Section) -> Sequence[str]:
     """A sentence for each contaminated metric of a section."""
-    of_section = [
-        half
-        for half in halves
-        if (half.benchmark, half.protocol, half.level, half.aspect)
-        == (section.benchmark, section.protocol, section.level, section.aspect)
-    ]
+    question = (section.benchmark, section.protocol, section.level, section.aspect)
+    of_section = [half for half in halves if (half.benchmark, half.protocol, half.level, half.aspect) == question]
     lines = []
     for metric in dict.fromkeys(half.metric for half in of_section):
         parts = {half.leaked: half for half in of_section if half.metric == metric}
@@ -110,10 +103,6 @@ class _Question:
     cut: Cut
     entrants: dict[str, ComparedMetric]
 
-    @property
-    def name(self) -> str:
-        return self.panel.judged.info.name
-
 
 def overall(panels: Sequence[Panel], settings: Settings) -> list[Overall]:
     """A row per metric, the leader first; none for fewer than three benchmarks or without a metric that counts on all.
@@ -129,16 +118,13 @@ def overall(panels: Sequence[Panel], settings: Settings) -> list[Overall]:
     means = {name: float(np.mean([_value(name, question) for question in over])) for name, over in counted.items()}
     leader = max((name for name in names if len(counted[name]) == most), key=lambda name: means[name])
     rows = [
-        _against(
-            name, leader, means[name], [question for question in counted[name] if leader in question.entrants], settings
-        )
+        _against(name, leader, means[name], counted[name], settings)
         for name in sorted(names, key=lambda name: -means[name])
         if name != leader and len(counted[name]) >= AT_LEAST
     ]
-    tested = [row.metric for row in rows if row.p is not None]
-    adjusted = dict(zip(tested, holm([row.p for row in rows if row.p is not None]), strict=True)) if tested else {}
+    adjusted = holm([math.nan if row.p is None else row.p for row in rows])
     first = Overall(leader, leader, means[leader], None, None, None, None, None, 0, _names(counted[leader]))
-    return [first, *(replace(row, p_adjusted=_known(adjusted.get(row.metric, math.nan))) for row in rows)]
+    return [first, *(replace(row, p_adjusted=_known(p)) for row, p in zip(rows, adjusted, strict=True))]
 
 
 def _question(panel: Panel) -> _Question | None:
@@ -158,7 +144,8 @@ def _value(name: str, question: _Question) -> float:
     return float(spearman(view.values, view.human).value) if len(view.values) > 2 else math.nan
 
 
-def _against(name: str, leader: str, mean: float, over: Sequence[_Question], settings: Settings) -> Overall:
+def _against(name: str, leader: str, mean: float, counted: Sequence[_Question], settings: Settings) -> Overall:
+    over = [question for question in counted if leader in question.entrants]
     sets, gaps, draws = [], [], []
     for place, question in enumerate(over):
         a, b = common_views(question.entrants[leader], question.entrants[name], question.cut, question.panel.judged)
@@ -176,14 +163,13 @@ def _against(name: str, leader: str, mean: float, over: Sequence[_Question], set
         draws.append(drawn["leader"] - drawn["other"])
     test = permutation_test_over_sets(sets, resamples=max(settings.resamples, 1), seed=settings.seed)
     spread = interval(np.mean(draws, axis=0), settings.confidence)
+    low, high, p = map(_known, (spread.low, spread.high, test.p))
     better = sum(gap > 0 for gap in gaps)
-    difference = float(np.mean(gaps))
-    ends = _known(spread.low), _known(spread.high)
-    return Overall(name, leader, mean, difference, *ends, _known(test.p), None, better, _names(over))
+    return Overall(name, leader, mean, float(np.mean(gaps)), low, high, p, None, better, _names(over))
 
 
 def _names(questions: Sequence[_Question]) -> tuple[str, ...]:
-    return tuple(question.name for question in questions)
+    return tuple(question.panel.judged.info.name for question in questions)
 
 
 def _known(value: float) -> float | None:
@@ -194,15 +180,15 @@ def overall_table(rows: Sequence[Overall]) -> tuple[list[str], list[list[str]]]:
     """Header and cells."""
     leader = rows[0].leader
     header = ["metric", "mean", f"{leader} minus it", "p", "p, corrected", f"{leader} is better on"]
-    return header, [list(_cells(row)) for row in rows]
-
-
-def _cells(row: Overall) -> tuple[str, ...]:
-    if row.difference is None:
-        return row.metric, f"{row.mean:.3f}", "", "", "", ""
-    difference = f"{row.difference:+.3f} [{_end(row.low)}, {_end(row.high)}]"
-    tested = (_end(row.p, digits=4), _end(row.p_adjusted, digits=4))
-    return row.metric, f"{row.mean:.3f}", difference, *tested, f"{row.better_on} of {len(row.over)}"
+    cells = []
+    for row in rows:
+        compared = [""] * 4
+        if row.difference is not None:
+            difference = f"{row.difference:+.3f} [{_end(row.low)}, {_end(row.high)}]"
+            compared = [difference, _end(row.p, digits=4), _end(row.p_adjusted, digits=4)]
+            compared.append(f"{row.better_on} of {len(row.over)}")
+        cells.append([row.metric, f"{row.mean:.3f}", *compared])
+    return header, cells
 
 
 def _end(value: float | None, digits: int = 3) -> str:

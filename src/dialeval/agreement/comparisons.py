@@ -71,18 +71,9 @@ def compare(
     test = permutation_test(
         x, y, human, blocks, statistic=kind, resamples=max(settings.resamples, 1), seed=settings.seed
     )
-    value_a, value_b = measure(x, human).value, measure(y, human).value
+    values = measure(x, human).value, measure(y, human).value
     return Compared(
-        first.name,
-        second.name,
-        name,
-        value_a,
-        value_b,
-        value_a - value_b,
-        test.p,
-        test.method,
-        len(x),
-        len(set(blocks)),
+        first.name, second.name, name, *values, values[0] - values[1], test.p, test.method, len(x), len(set(blocks))
     )
 
 
@@ -109,9 +100,8 @@ def against_best(
         return []
     best = max(ranked, key=lambda entrant: values[entrant.name])
     tests = [compare(best, other, cut, judged, settings) for other in ranked if other is not best]
-    tested = [test.second for test in tests if math.isfinite(test.p)]
-    adjusted = dict(zip(tested, holm([test.p for test in tests if math.isfinite(test.p)]), strict=True))
-    return [replace(test, p_adjusted=float(adjusted.get(test.second, math.nan))) for test in tests]
+    adjusted = holm([test.p for test in tests])
+    return [replace(test, p_adjusted=float(p)) for test, p in zip(tests, adjusted, strict=True)]
 
 
 def best_group(tests: Sequence[Compared], level: float) -> set[str]:

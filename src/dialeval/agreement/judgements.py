@@ -16,7 +16,7 @@ from dialeval.agreement.values import Values
 from dialeval.registry.interface import Level
 from dialeval.statistics.bootstrap import number_groups
 from dialeval.statistics.correlation import Floats
-from dialeval.statistics.raters import alpha, attainable, human_ceiling, mean_rating
+from dialeval.statistics.raters import mean_rating
 from dialeval.statistics.system_level import FEWEST_SYSTEMS
 
 if TYPE_CHECKING:
@@ -57,22 +57,10 @@ class Judgements:
     def _agreement(self) -> dict[tuple[Any, ...], float]:
         return {}
 
-    def ceiling(self, aspect: str, statistic: str, *, over_systems: bool = False) -> float:
-        """One person against the others on this aspect; NaN where there are no individual ratings."""
-        return self._of_raters(human_ceiling, aspect, statistic, over_systems=over_systems)
-
-    def alpha(self, aspect: str) -> float:
-        """Krippendorff's alpha (interval) on this aspect."""
-        return self._of_raters(alpha, aspect)
-
-    def attainable(self, aspect: str) -> float:
-        """The correlation with the mean rating on this aspect that noise leaves within reach."""
-        return self._of_raters(attainable, aspect)
-
-    def _of_raters(
+    def of_raters(
         self, measure: Callable[..., float], aspect: str, *statistic: str, over_systems: bool = False
     ) -> float:
-        """What is measured of the single ratings, once."""
+        """What is measured of the single ratings on an aspect, once; NaN where there are none."""
         key = (measure, aspect, statistic, over_systems)
         if key not in self._agreement:
             rated = zip(self.ratings.get(aspect, ()), self.systems, strict=False)
@@ -105,12 +93,8 @@ def judgements(benchmark: Benchmark, dataset: Dataset, settings: Settings) -> Ju
         }
     else:
         means = _column(dataset, "scores")
-        scores = {
-            aspect: np.array(
-                [np.nan if (value := (row or {}).get(aspect)) is None else value for row in means], dtype=np.float64
-            )
-            for aspect in aspects
-        }
+        # None is NaN there.
+        scores = {aspect: np.array([(row or {}).get(aspect) for row in means], dtype=np.float64) for aspect in aspects}
     return Judgements(**common, scores=scores, ratings=ratings)
 
 
@@ -167,28 +151,23 @@ def cuts(judged: Judgements, settings: Settings) -> list[Cut]:
     if judged.labels is not None and judged.kinds is not None:
         return _label_cuts(judged.labels, np.array(judged.kinds))
     questions: list[Cut] = []
+    systems = len(judged.named_systems)
+    has_enough = systems > 1 and (systems >= FEWEST_SYSTEMS or settings.force_systems)
     for aspect, scores in judged.scores.items():
         rows = np.flatnonzero(np.isfinite(scores))
         if settings.levels != "system":
             questions.append(Cut(judged.info.level, aspect, rows, scores[rows], settings.statistics))
-        if _asks_for_systems(judged, settings):
+        if settings.levels == "system" or (settings.levels == "auto" and has_enough):
             rows = np.array([row for row in rows if judged.systems[row] is not None], dtype=np.intp)
             questions.append(Cut("system", aspect, rows, scores[rows], settings.statistics))
     return questions
-
-
-def _asks_for_systems(judged: Judgements, settings: Settings) -> bool:
-    enough = len(judged.named_systems) >= FEWEST_SYSTEMS or settings.force_systems
-    return settings.levels == "system" or (settings.levels == "auto" and enough and len(judged.named_systems) > 1)
 
 
 def _label_cuts(labels: NDArray[np.int8], kinds: NDArray[np.str_]) -> list[Cut]:
     """Good replies against each kind of bad ones: what is easy and what is hard should not be mixed."""
     good = labels == 1
     questions: list[Cut] = []
-    if not good.any():
-        return questions
-    for kind in dict.fromkeys(str(kind) for kind in kinds[~good]):
+    for kind in dict.fromkeys(map(str, kinds[~good])) if good.any() else ():
         rows = np.flatnonzero(good | (kinds == kind))
         questions.append(Cut("turn", f"positive/{kind}", rows, labels[rows].astype(np.float64), LABEL_STATISTICS))
     return questions

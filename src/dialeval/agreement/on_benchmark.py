@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from dialeval.agreement.record import inputs_of
+from dialeval.agreement.settings import inputs_in_words
 from dialeval.agreement.sources import ValueSource
 from dialeval.agreement.values import StoredValues, Values, merged, rows_digest
 from dialeval.core.exchange import BadRow, Exchange, check_exchange
@@ -53,8 +53,7 @@ def job_of(metric: Metric, info: BenchmarkInfo, dataset: Dataset) -> Judgement:
         return _dialogues(metric, info, dataset)
     exchanges, problems = _exchanges(metric, dataset)
     if not exchanges:
-        first = next(iter(problems.values()), "it has no rows")
-        raise NotApplicable(f"no row of {info.name} can be judged ({first})")
+        raise NotApplicable(f"no row of {info.name} can be judged ({next(iter(problems.values()), 'it has no rows')})")
     if metric.info.level is Level.SYSTEM:
         return _systems(metric, info, exchanges, problems)
     ids = [str(exchange.id) for exchange in exchanges]
@@ -190,7 +189,8 @@ def values_of(
 def _beyond_the_usual(source: ValueSource, job: Judgement, dataset: Dataset) -> dict[str, str]:
     """What else decides values; named only where it is so, because earlier runs kept theirs without it."""
     aspects = source.aspects_at(Level.DIALOGUE if job.kind == "dialogue" else Level.TURN)
-    inputs = inputs_of(dataset)
+    columns = dataset.column_names
+    inputs = inputs_in_words(facts="facts" in columns, following="following" in columns)
     return ({"aspects": ",".join(aspects)} if aspects else {}) | ({"inputs": inputs} if inputs else {})
 
 
@@ -283,26 +283,16 @@ def _values(scores: Scores, ids: Sequence[str]) -> Values:
     problems = {ids[place]: why for place, why in scores.problems.items()}
     odd = {key: problems.get(key, f"the value is {value}") for key, value in by_id.items() if not math.isfinite(value)}
     kept = {key: value for key, value in by_id.items() if key not in odd}
-    aspects = {
-        aspect: {
-            key: float(value) for key, value in zip(ids, column, strict=True) if key in kept and math.isfinite(value)
-        }
-        for aspect, column in scores.aspects.items()
-    }
+    aspects: dict[str, dict[str, float]] = {}
+    for aspect, column in scores.aspects.items():
+        known = (pair for pair in zip(ids, map(float, column), strict=True) if pair[0] in kept)
+        aspects[aspect] = {key: value for key, value in known if math.isfinite(value)}
     took: dict[str, float] = {}
     if usage := scores.details.get("usage"):
         # What was asked once is paid for, in whichever run.
         took = {name: usage[name] + usage[f"kept_{name}"] for name in ("cost", "seconds")}
-    return Values(
-        kept,
-        odd,
-        scores.n_truncated,
-        scores.n_empty,
-        aspects,
-        passing=bool(scores.passing),
-        took=took,
-        signature=str(scores.signature) if took else "",
-    )
+    signature = str(scores.signature) if took else ""
+    return Values(kept, odd, scores.n_truncated, scores.n_empty, aspects, bool(scores.passing), took, signature)
 
 
 def _error_line(error: BaseException) -> str:

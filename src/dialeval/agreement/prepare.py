@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from dialeval.agreement.judgements import Cut, Judgements, column_of, cuts, judgements
 from dialeval.agreement.on_benchmark import Advance, NotApplicable, values_of
-from dialeval.agreement.record import with_inputs
 from dialeval.agreement.results import Excluded
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import ValueSource
@@ -48,7 +47,12 @@ def prepare(benchmark: Benchmark, settings: Settings) -> PreparedBenchmark:
     """Select the rows that count and find the questions that can be asked of them."""
     if benchmark.info.kind == "pairs":
         raise NotApplicable("it has no human scores; use it with `dialeval robustness`")
-    benchmark = replace(benchmark, dataset=with_inputs(benchmark.dataset, settings))
+    # Metrics usually get facts, but not the turn that follows, which is still to come.
+    withheld = [
+        name for name, is_given in (("facts", settings.facts), ("following", settings.following)) if not is_given
+    ]
+    columns = [name for name in withheld if name in benchmark.dataset.column_names]
+    benchmark = replace(benchmark, dataset=benchmark.dataset.remove_columns(columns))
     selected = benchmark.select(exclusion=settings.exclusion, subset=settings.subset)
     judged = judgements(benchmark, selected, settings)
     questions = cuts(judged, settings)

@@ -1,4 +1,4 @@
-"""What a run leaves behind: one tidy table, the paired tests, what was left out, and why."""
+"""What a run leaves behind: one tidy table, whose rows say how they came about, the paired tests, what was left out."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from typing import Any
 from dialeval.agreement.comparisons import Compared, ComparedMetric
 from dialeval.agreement.judgements import Cut, Judgements
 from dialeval.agreement.measure import Measured
-from dialeval.agreement.settings import Settings
+from dialeval.agreement.settings import Settings, inputs_in_words
+from dialeval.agreement.sources import ValueSource
+from dialeval.agreement.values import Values
+from dialeval.core.scores import Signature
 from dialeval.io.files import plain, read_json_lines, write_atomically
 from dialeval.io.harmless import json_text
+from dialeval.statistics import raters
 from dialeval.statistics.correlation import Floats
+from dialeval.version import __version__
 
 #: Between them stands the metric's own signature in that of a number.
 METRIC_PART, END_OF_METRIC = "|metric:[", "]|dialeval:"
@@ -69,6 +74,82 @@ class Result(Measured):
     def can_be_best(self) -> bool:
         """Whether the number may be called the best: it has an interval, which lies above zero, and is no memory."""
         return not self.contaminated and self.low > 0
+
+
+def result_of(
+    measured: Measured, source: ValueSource, values: Values, cut: Cut, judged: Judgements, settings: Settings
+) -> Result:
+    """Complete a measured statistic: ceiling, contamination, and the signature of every choice."""
+    info = judged.info
+    is_rated = not cut.is_labelled
+    over_systems = cut.level == "system"
+    asked = len(values.by_id) + len(values.problems)
+    ceiling = attainable = alpha = math.nan
+    if is_rated:
+        ceiling = judged.of_raters(raters.human_ceiling, cut.aspect, measured.statistic, over_systems=over_systems)
+        alpha = judged.of_raters(raters.alpha, cut.aspect)
+        attainable = math.nan if over_systems else judged.of_raters(raters.attainable, cut.aspect)
+    return Result(
+        metric=source.name,
+        benchmark=info.name,
+        protocol=info.protocol,
+        level=cut.level,
+        aspect=cut.aspect,
+        n_left_out=judged.n_left_out,
+        contaminated=source.is_contaminated_by(info.name, info.contaminates),
+        in_best_group=None,
+        ceiling=ceiling,
+        attainable=attainable,
+        alpha=alpha,
+        n_truncated=values.n_truncated,
+        n_empty=values.n_empty,
+        higher_is_better=source.higher_is_better,
+        selection=selection(judged, settings),
+        signature=str(signature(measured, values.signature or source.signature, cut, judged, settings)),
+        cost_per_row=values.took["cost"] / asked if values.took else math.nan,
+        seconds_per_row=values.took["seconds"] / asked if values.took else math.nan,
+        revision=info.revision,
+        **vars(measured),
+    )
+
+
+def selection(judged: Judgements, settings: Settings) -> str:
+    """Which rows count, in words."""
+    if settings.subset is not None:
+        return f"subset {settings.subset}"
+    name = settings.exclusion or judged.info.default_exclusion
+    return {"none": "all rows", "generated": "generated rows"}.get(name, f"without {name}")
+
+
+def signature(measured: Measured, metric: str, cut: Cut, judged: Judgements, settings: Settings) -> Signature:
+    """Everything that, if changed, may change the number, its p-value or its interval."""
+    parts = {
+        "benchmark": f"{judged.info.name}@{judged.info.revision}",
+        "protocol": judged.info.protocol,
+        "rows": selection(judged, settings),
+        "level": cut.level,
+        "aspect": cut.aspect,
+        "stat": measured.statistic,
+        "missing": "drop",
+    }
+    if inputs := inputs_in_words(facts=settings.facts, following=settings.following and judged.info.following):
+        parts["inputs"] = inputs
+    if not cut.is_labelled:
+        parts["ratings"] = settings.ratings
+        if cut.level == "system":
+            parts["sign"] = "absolute" if settings.absolute else "signed"
+        else:
+            parts["pooling"] = "pooled"
+        if ties := {"spearman": "average ranks", "kendall": "tau-b"}.get(measured.statistic):
+            parts["ties"] = ties
+    if measured.threshold_method:
+        parts["threshold"] = f"score > {measured.threshold:g}, {measured.threshold_method}"
+    if measured.p_method:
+        parts["p"] = measured.p_method
+    if measured.resamples:
+        drawn = settings.resamples_for(measured.statistic)
+        parts["interval"] = f"{settings.confidence:g} percentile, {drawn} resamples of contexts, seed {settings.seed}"
+    return Signature({**parts, "metric": f"[{metric}]", "dialeval": __version__})
 
 
 @dataclass(frozen=True)
@@ -241,7 +322,7 @@ class Report:
         write_atomically(folder / "run.json", [json_text(about, indent=1)])
         flat = [{**vars(test), **vars(test.compared)} for test in self.tests]
         tests = [plain({name: value for name, value in row.items() if name != "compared"}) for row in flat]
-        paths = [self.write_table(folder), _write_lines(folder / "tests.jsonl", tests)]
+        paths = [_write_lines(folder / "agreement.jsonl", self.to_rows()), _write_lines(folder / "tests.jsonl", tests)]
         tables: dict[str, Sequence[Any]] = {
             "excluded": self.excluded, "halves": self.halves, "overall": self.overall, "filters": self.filters,
         }  # fmt: skip
@@ -251,10 +332,6 @@ class Report:
         if self.aspects:
             paths.append(_write_lines(folder / "aspects.jsonl", [result.to_row() for result in self.aspects]))
         return [*paths, folder / "run.json"]
-
-    def write_table(self, folder: Path) -> Path:
-        """The results alone."""
-        return _write_lines(folder / "agreement.jsonl", self.to_rows())
 
 
 def read_results(folder: Path) -> list[Result]:
@@ -296,8 +373,6 @@ def as_record(row: Any, kind: type[Any]) -> Any:
 def versions() -> dict[str, str]:
     """The versions that may change a number."""
     from importlib.metadata import version
-
-    from dialeval.version import __version__
 
     return {"dialeval": __version__, **{name: version(name) for name in ("numpy", "scipy", "krippendorff")}}
 

@@ -6,13 +6,14 @@ import dataclasses
 import math
 import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dialeval.agreement.breakdowns import as_filter, halves_of, of_aspects, overall
 from dialeval.agreement.comparisons import ComparedMetric, against_best, best_group, compared_statistic
 from dialeval.agreement.judgements import Cut, view_of
-from dialeval.agreement.measure import Decision, decide, measure
+from dialeval.agreement.measure import decide, measure
 from dialeval.agreement.on_benchmark import Advance, MetricFailed, NotApplicable, OtherRows
 from dialeval.agreement.prepare import (
     PreparedBenchmark,
@@ -22,8 +23,7 @@ from dialeval.agreement.prepare import (
     prepare,
     score_metric,
 )
-from dialeval.agreement.record import result_of
-from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped
+from dialeval.agreement.results import PairedTest, Panel, Report, Result, Skipped, result_of
 from dialeval.agreement.settings import Settings
 from dialeval.agreement.sources import Spec, ValueSource, find_sources
 from dialeval.io.files import without_machine
@@ -153,7 +153,8 @@ class _Run:
         for entry in scored:
             if entry.source.level is Level.SYSTEM and cut.level != "system":
                 continue
-            decision = self._threshold(entry.source, cut, stage)
+            rows_to_search = partial(self._validation_rows, entry.source, cut, stage)
+            decision = decide(entry.source, settings, rows_to_search) if cut.is_labelled else None
             view = view_of(entry.column, cut, judged)
             try:
                 measured = measure(entry.source, view, cut, settings, decision, judged.info.written_by_people)
@@ -180,11 +181,6 @@ class _Run:
             for row in rows
         )
         return entrants
-
-    def _threshold(self, source: ValueSource, cut: Cut, stage: PreparedBenchmark) -> Decision | None:
-        if not cut.is_labelled:
-            return None
-        return decide(source, self.settings, lambda: self._validation_rows(source, cut, stage))
 
     def _validation_rows(self, source: ValueSource, cut: Cut, stage: PreparedBenchmark) -> tuple[Floats, Floats] | None:
         """The metric's values and the labels where a threshold may be searched: never on the rows it is used on."""

@@ -84,12 +84,9 @@ class Section:
         if not parts:
             return ""
         result = self.fullest
-        reach = (
-            f"; within reach of a perfect metric {number(result.attainable)}"
-            if math.isfinite(result.attainable)
-            else ""
-        )
-        return f"one person against the others {', '.join(parts)}; Krippendorff's α {number(result.alpha)}{reach}"
+        people = f"one person against the others {', '.join(parts)}; Krippendorff's α {number(result.alpha)}"
+        has_reach = math.isfinite(result.attainable)
+        return people + (f"; within reach of a perfect metric {number(result.attainable)}" if has_reach else "")
 
 
 def sections(report: Report) -> list[Section]:

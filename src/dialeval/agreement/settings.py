@@ -74,6 +74,11 @@ class Settings:
         return min(self.slow_resamples, self.resamples) if slow else self.resamples
 
 
+def inputs_in_words(*, facts: bool, following: bool) -> str:
+    """In what rows differ from what metrics usually get; empty where in nothing."""
+    return ", ".join(words for words in ("" if facts else "without facts", "following" if following else "") if words)
+
+
 def as_threshold(text: str) -> float | Literal["auto", "search"]:
     """`auto`, `search` or a number, from the command line."""
     try:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -155,10 +155,7 @@ def _of_object(thing: Any, name: str, declared: Declared) -> ValueSource:
     if not callable(thing):
         raise ValueError(f"{name} is {a_kind(thing)}; pass a function of a list of exchanges")
     metric = FunctionMetric(thing, declared.name or name, declared)
-    info = metric.info
-    return ValueSource(
-        info.name, str(metric.signature()), info.higher_is_better, info.range, metric, cacheable=metric.known
-    )
+    return replace(_of_metric(metric, None), cacheable=metric.known)
 
 
 def _of_scores(scores: Scores) -> list[ValueSource]:

@@ -63,21 +63,15 @@ def document(report: Report) -> Iterator[Block]:
         if halves := halves_lines(report.halves, section):
             yield Items([f"{line}." for line in halves])
     if report.filters:
-        yield from (
-            Heading("As a filter"),
-            Items([f"{line}." for filtering in report.filters for line in filtering.lines]),
-        )
+        lines = [f"{line}." for filtering in report.filters for line in filtering.lines]
+        yield from (Heading("As a filter"), Items(lines))
     if tables := aspect_tables(report):
         yield from (Heading("Aspect by aspect"), ABOUT_ASPECTS)
         for table in tables:
             yield from (Heading(table.title, 3), table)
     if report.skipped:
-        names = {"*": "every metric"}
-        lines = [
-            f"{names.get(skipped.metric, skipped.metric)} on {skipped.benchmark}: {skipped.reason}"
-            for skipped in report.skipped
-        ]
-        yield from (Heading("Left out"), Items(lines))
+        named = [("every metric" if row.metric == "*" else row.metric, row) for row in report.skipped]
+        yield from (Heading("Left out"), Items([f"{name} on {row.benchmark}: {row.reason}" for name, row in named]))
 
 
 def tables(report: Report) -> Iterator[Block]:
@@ -218,11 +212,9 @@ ABOUT_SYSTEMS = (
 
 def further_columns(section: Section) -> dict[str, str]:
     """Titles by the field of a result: not the one without human-written rows where there are none to leave out."""
-    name = TITLES[section.ranked_by]
-    results = _ranked(section)
-    columns = {}
-    if any(math.isfinite(result.within_systems) for result in results):
-        columns["within_systems"] = f"within systems ({name})"
+    name, results = TITLES[section.ranked_by], _ranked(section)
+    of_systems = any(math.isfinite(result.within_systems) for result in results)
+    columns = {"within_systems": f"within systems ({name})"} if of_systems else {}
     if any(map(_some_are_human, results)):
         columns["without_humans"] = f"without human-written rows ({name})"
     return columns

@@ -152,18 +152,12 @@ def _z(x: Floats) -> Floats:
 
 
 def holm(p_values: ArrayLike) -> Floats:
-    """Holm's step-down adjustment: controls the chance of any false discovery, needs no independence."""
-    p = _checked(p_values)
-    order = np.argsort(p, kind="stable")
-    factors = len(p) - np.arange(len(p))
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * p[order]))
-    return adjusted
+    """Holm's step-down adjustment: controls the chance of any false discovery, needs no independence.
 
-
-def _checked(p_values: ArrayLike) -> Floats:
+    A test without a p-value (NaN) counts as none and stays without.
+    """
     p = np.atleast_1d(np.asarray(p_values, dtype=np.float64))
-    wrong = np.flatnonzero(~((p >= 0) & (p <= 1)))
-    if len(wrong):
-        raise ValueError(f"p-value {wrong[0]} is {p[wrong[0]]}; it must lie between 0 and 1")
-    return p
+    order = np.argsort(p, kind="stable")[: np.isfinite(p).sum()]  # NaN comes last
+    adjusted = np.full(len(p), np.nan)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate((len(order) - np.arange(len(order))) * p[order]))
+    return adjusted

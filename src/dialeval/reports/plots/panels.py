@@ -57,16 +57,8 @@ def heat_map(columns: Mapping[str, ArrayLike], *, title: str = "") -> Figure:
     axes.set_xticks(range(len(names)), labels=names, rotation=45, ha="right", fontsize="small")
     axes.set_yticks(range(len(names)), labels=names, fontsize="small")
     for (row, column), value in np.ndenumerate(table):
-        colour = "white" if abs(value) > 0.6 else INK
-        axes.text(
-            column,
-            row,
-            f"{value:.2f}" if math.isfinite(value) else "–",
-            ha="center",
-            va="center",
-            color=colour,
-            fontsize="x-small",
-        )
+        text, colour = f"{value:.2f}" if math.isfinite(value) else "–", "white" if abs(value) > 0.6 else INK
+        axes.text(column, row, text, ha="center", va="center", color=colour, fontsize="x-small")
     figure.colorbar(image, ax=axes, shrink=0.8, label="Spearman")
     axes.set_title(title, fontsize="medium", loc="left")
     return figure
