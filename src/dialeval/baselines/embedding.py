@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,17 +45,12 @@ class EmbeddingMetric(ReferenceMetric):
         """Similarity of each candidate to its one reference."""
         pairs = [(split_words(text), split_words(known)) for text, (known,) in zip(candidates, references, strict=True)]
         self._vectors.prepare(word for pair in pairs for words in pair for word in words)
-        return np.array([self._pair(candidate, known) for candidate, known in pairs])
+        matrices = [(self._vectors.matrix(words), self._vectors.matrix(known)) for words, known in pairs]
+        return np.array([math.nan if a is None or b is None else self.similarity(a, b) for a, b in matrices])
 
     def options(self) -> Mapping[str, str]:
         """Vectors, words, and what stands for a pair without a known word."""
         return {"vectors": self._vectors.identity, "words": "treebank", "case": "lower", "unknown": "nan"}
-
-    def _pair(self, candidate: Sequence[str], reference: Sequence[str]) -> float:
-        words, known = self._vectors.matrix(candidate), self._vectors.matrix(reference)
-        if words is None or known is None:
-            return math.nan
-        return self.similarity(words, known)
 
 
 class EmbeddingAverage(EmbeddingMetric):
@@ -178,10 +173,10 @@ class FileVectors(WordVectors):
         return f"{self.path.name}@{file_sha256(self.path)}"
 
     def _find(self, words: set[str]) -> Iterator[tuple[str, Vector]]:
-        wanted = set(words)
-        with self._open() as lines:
+        opened: Any = gzip.open if self.path.suffix == ".gz" else open
+        with opened(self.path, "rt", encoding="utf-8", newline="\n") as lines:
             try:
-                yield from self._read(lines, wanted)
+                yield from self._read(lines, set(words))
             except UnicodeDecodeError as error:
                 raise ValueError(f"{self.path} is not UTF-8 text ({error.reason}); pass the text format") from None
 
@@ -206,11 +201,6 @@ class FileVectors(WordVectors):
         if vector.shape != (width,) or not np.isfinite(vector).all():
             raise ValueError(f"line {number} of {self.path} does not hold a word and {width} numbers; repair the file")
         return vector
-
-    def _open(self) -> IO[str]:
-        if self.path.suffix == ".gz":
-            return gzip.open(self.path, "rt", encoding="utf-8", newline="\n")
-        return self.path.open(encoding="utf-8", newline="\n")
 
 
 class EncoderVectors(WordVectors):

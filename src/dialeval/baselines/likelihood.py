@@ -28,11 +28,12 @@ class Continuation(NamedTuple):
     start: int
 
 
-class CausalMetric(Metric):
-    """A causal language model that reads dialogues: turns are divided by the end-of-text token."""
+class LanguageModelMetric(Metric):
+    """One that asks a language model of Hugging Face, of the auto class `kind`, such as `example`."""
 
-    #: A model that will do.
+    kind: ClassVar[str]
     example: ClassVar[str]
+    is_tidy = True
 
     def __init__(
         self,
@@ -44,17 +45,11 @@ class CausalMetric(Metric):
         batch_tokens: int = DEFAULT_BATCH_TOKENS,
     ) -> None:
         network, self._tokenizer, self._identity = load_language_model(
-            "AutoModelForCausalLM", model, revision, needed_by=self.info.name, example=self.example
+            self.kind, model, revision, needed_by=self.info.name, example=self.example
         )
         self._network: Any = network.to(choose_device(device))
         self._batch_tokens = batch_tokens
         self.max_length = input_limit(network.config, self._tokenizer, max_length)
-        if self._tokenizer.eos_token_id is None:
-            raise ValueError(f"{model} has no end-of-text token to divide turns by; pass another model")
-        self._end = int(self._tokenizer.eos_token_id)
-        begin = self._tokenizer.bos_token_id
-        #: Models whose beginning has a token of its own expect it.
-        self._begin = () if begin is None or begin == self._end else (int(begin),)
 
     def variant(self) -> Mapping[str, str]:
         """What else decides a value."""
@@ -68,10 +63,25 @@ class CausalMetric(Metric):
                 "model": self._identity,
                 **self.variant(),
                 "max_length": str(self.max_length),
-                "tidy": "true",
+                "tidy": str(self.is_tidy).lower(),
                 "dtype": "float32",
             }
         )
+
+
+class CausalMetric(LanguageModelMetric):
+    """A causal language model that reads dialogues: turns are divided by the end-of-text token."""
+
+    kind = "AutoModelForCausalLM"
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if self._tokenizer.eos_token_id is None:
+            raise ValueError(f"{options['model']} has no end-of-text token to divide turns by; pass another model")
+        self._end = int(self._tokenizer.eos_token_id)
+        begin = self._tokenizer.bos_token_id
+        #: Models whose beginning has a token of its own expect it.
+        self._begin = () if begin is None or begin == self._end else (int(begin),)
 
     def tokens(self, text: str) -> list[int]:
         """Token ids of one turn. What looks like a special token in the text stays text."""
@@ -150,7 +160,7 @@ class CausalLikelihood(CausalMetric):
         return Judged(values=values, n_truncated=sum(cut for _, cut in laid))
 
 
-class MaskedLikelihood(Metric):
+class MaskedLikelihood(LanguageModelMetric):
     """Each token of the reply is masked in turn, given the context and the rest of the reply.
 
     The value is the mean of the tokens' log-probabilities. A reply without tokens has none (NaN). The papers tune the
@@ -166,34 +176,21 @@ class MaskedLikelihood(Metric):
         summary="log-probability of the reply's tokens, each masked in turn",
         citation="Mehri and Eskenazi 2020, USR: An Unsupervised and Reference Free Evaluation Metric (USR-MLM)",
     )
+    kind = "AutoModelForMaskedLM"
+    example = "bert-base-uncased"
 
-    def __init__(
-        self,
-        *,
-        model: str | None = None,
-        revision: str | None = None,
-        max_length: int | None = None,
-        device: str | None = None,
-        batch_tokens: int = DEFAULT_BATCH_TOKENS,
-    ) -> None:
-        network, tokenizer, identity = load_language_model(
-            "AutoModelForMaskedLM", model, revision, needed_by=self.info.name, example="bert-base-uncased"
-        )
-        segments = getattr(network.config, "type_vocab_size", 0) > 1
-        layout = PairFormat(
-            max_length=input_limit(network.config, tokenizer, max_length) // 8 * 8, segment_ids=segments
-        )
-        self.stand_on(network.to(choose_device(device)), tokenizer, identity, layout, batch_tokens)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        segments = getattr(self._network.config, "type_vocab_size", 0) > 1
+        # Batches are padded to a multiple of eight, which must not exceed what the model can take.
+        layout = PairFormat(max_length=self.max_length // 8 * 8, segment_ids=segments)
+        self.stand_on(self._network, self._tokenizer, self._identity, layout, self._batch_tokens)
 
     def stand_on(self, network: Any, tokenizer: Any, identity: str, layout: PairFormat, batch_tokens: int) -> None:
         """Take a network that gives logits of the vocabulary for every token, wherever it comes from."""
-        self.batch_tokens = batch_tokens
-        self._network = network
-        self._identity = identity
+        self._network, self._identity, self._batch_tokens = network, identity, batch_tokens
         self._mask_id = int(tokenizer.mask_token_id)
-        # Batches are padded to a multiple of eight, which must not exceed what the model can take.
-        self.max_length = layout.max_length
-        self._segments = layout.segment_ids
+        self.max_length, self._segments, self.is_tidy = layout.max_length, layout.segment_ids, layout.tidy
         self._pairs = PairTokenizer(tokenizer, layout)
         (empty,) = self._pairs.pairs([Exchange(context=(), response="")])
         self._tail = len(empty.ids) - empty.boundary
@@ -201,23 +198,13 @@ class MaskedLikelihood(Metric):
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
         """One value per exchange; equal exchanges are computed once."""
         pairs = self._pairs.pairs(exchanges)
-        distinct = list({pair.key: pair for pair in pairs}.values())
-        value_of = dict(zip((pair.key for pair in distinct), self._values(distinct, progress), strict=True))
-        values = np.array([value_of[pair.key] for pair in pairs])
-        return Judged(values=values, n_truncated=sum(pair.cut for pair in pairs))
+        distinct = {pair.key: pair for pair in pairs}
+        value_of = dict(zip(distinct, self._values(list(distinct.values()), progress), strict=True))
+        return Judged(np.array([value_of[pair.key] for pair in pairs]), n_truncated=sum(pair.cut for pair in pairs))
 
-    def signature(self) -> Signature:
-        """Model, length, and how tokens are put together."""
-        return Signature(
-            {
-                "metric": self.info.name,
-                "model": self._identity,
-                "reduce": "mean",
-                "max_length": str(self.max_length),
-                "tidy": str(self._pairs.layout.tidy).lower(),
-                "dtype": "float32",
-            }
-        )
+    def variant(self) -> Mapping[str, str]:
+        """How tokens are put together."""
+        return {"reduce": "mean"}
 
     def _values(self, pairs: Sequence[TokenPair], progress: bool) -> list[float]:
         spots = [
@@ -228,7 +215,7 @@ class MaskedLikelihood(Metric):
         likelihoods: list[list[float]] = [[] for _ in pairs]
         guessed = np.empty(len(spots))
         with progress_bar(self.info.name, len(spots), shown=progress) as advance:
-            for batch in token_batches([len(pairs[row].ids) for row, _ in spots], self.batch_tokens):
+            for batch in token_batches([len(pairs[row].ids) for row, _ in spots], self._batch_tokens):
                 rows, places = zip(*(spots[spot] for spot in batch), strict=True)
                 guessed[batch] = self._guess([pairs[row] for row in rows], places)
                 advance(len(batch))

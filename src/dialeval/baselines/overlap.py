@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from types import SimpleNamespace
@@ -57,6 +57,9 @@ class Bleu(ReferenceMetric):
         if smoothing not in get_args(Smoothing):
             raise ValueError(f"smoothing is {smoothing!r}; it must be one of {', '.join(get_args(Smoothing))}")
         self.smoothing = smoothing
+        methods = SmoothingFunction(epsilon=0.1)
+        of_name = {"none": methods.method0, "add-epsilon": methods.method1, "exp": methods.method3}
+        self._smoother: Any = of_name[smoothing]
 
     def compare(self, candidates: Sequence[str], references: Sequence[tuple[str, ...]], *, progress: bool) -> Values:
         """Sentence BLEU of each candidate."""
@@ -81,17 +84,9 @@ class Bleu(ReferenceMetric):
                 [[split_words(text) for text in references]],
                 [split_words(candidate)],
                 weights=(1 / self.order,) * self.order,
-                smoothing_function=_smoother(self.smoothing),
+                smoothing_function=self._smoother,
             )
         return float(value) if value > _ZERO else 0.0
-
-
-def _smoother(smoothing: Smoothing) -> Callable[..., Any]:
-    methods = SmoothingFunction(epsilon=0.1)
-    chosen: Callable[..., Any] = {"none": methods.method0, "add-epsilon": methods.method1, "exp": methods.method3}[
-        smoothing
-    ]
-    return chosen
 
 
 class Bleu1(Bleu, order=1):
@@ -137,12 +132,8 @@ def weighted_precision(
     of_references = [_ngrams(reference, n) for reference in references]
     matched = 0.0
     for gram, count in counts.items():
-        gains = [
-            weight * min(count, known[gram])
-            for weight, known in zip(weights, of_references, strict=True)
-            if known[gram]
-        ]
-        matched += max(gains, default=0.0)
+        known = [(weight, ngrams[gram]) for weight, ngrams in zip(weights, of_references, strict=True) if ngrams[gram]]
+        matched += max((weight * min(count, there) for weight, there in known), default=0.0)
     return matched / (max(weights) * sum(counts.values()))
 
 
