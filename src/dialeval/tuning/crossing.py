@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,24 +119,16 @@ class Fitted:
 def compare(opinions: Opinions, before: Vector, after: Vector, *, resamples: int, seed: int) -> BeforeAfter:
     """Draw contexts anew, and measure both and their difference every time."""
     everything = np.arange(len(opinions))
-    statistics = {
-        name: opinions.agreement(values, everything) for name, values in (("before", before), ("after", after))
-    }
+    columns = {"before": before, "after": after}
+    statistics = {name: opinions.agreement(values, everything) for name, values in columns.items()}
     drawn = bootstrap(statistics, opinions.contexts, resamples=resamples, seed=seed, rows=len(opinions))
-    first, second = (np.nan_to_num(drawn[name]) for name in ("before", "after"))
-    values = point(opinions, before), point(opinions, after)
-
-    def measured(value: float, resampled: Any) -> WithInterval:
-        bounds = interval(resampled)
-        return WithInterval(value, bounds.low, bounds.high)
-
-    return BeforeAfter(
-        measured(values[0], first),
-        measured(values[1], second),
-        measured(values[1] - values[0], second - first),
-        float((second > first).mean()),
-        opinions.chance,
-    )
+    resampled = {name: np.nan_to_num(drawn[name]) for name in columns}
+    values = {name: point(opinions, column) for name, column in columns.items()}
+    resampled["difference"] = resampled["after"] - resampled["before"]
+    values["difference"] = values["after"] - values["before"]
+    bounds = {name: interval(draws) for name, draws in resampled.items()}
+    figures = {name: WithInterval(values[name], ends.low, ends.high) for name, ends in bounds.items()}
+    return BeforeAfter(**figures, sure=float((resampled["difference"] > 0).mean()), chance=opinions.chance)
 
 
 def crossed_coverage(values: Vector, targets: Vector, groups: NDArray[np.intp], seed: int) -> float:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ ADVISED = 100
 
 
 @dataclass(frozen=True)
-class Opinions(ABC):
+class _Opinions:
     """People's opinions, one per reply or per pair of replies."""
 
     #: The replies; of pairs all the first ones, then all the second ones.
@@ -41,11 +40,6 @@ class Opinions(ABC):
     #: Rows that were left out, by reason.
     dropped: Mapping[str, int] = field(default_factory=dict, kw_only=True)
 
-    unit: ClassVar[str]
-    measure: ClassVar[str]
-    #: The agreement of a judge that knows nothing.
-    chance: ClassVar[float]
-
     def __len__(self) -> int:
         return len(self.targets)
 
@@ -54,26 +48,9 @@ class Opinions(ABC):
         """How many contexts there are."""
         return int(self.groups.max()) + 1
 
-    @abstractmethod
-    def rows_of(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Positions of the replies behind some of the opinions."""
-
-    @abstractmethod
-    def of_opinions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What is known of each reply, as something known of each opinion."""
-
-    @property
-    @abstractmethod
-    def outputs(self) -> Vector:
-        """What a correction fits to, around zero."""
-
-    @abstractmethod
-    def agreement(self, values: Vector, chosen: NDArray[np.intp]) -> Resampled:
-        """How far the judge agrees on some of the opinions, as a function of how often every context is drawn."""
-
 
 @dataclass(frozen=True)
-class Ratings(Opinions):
+class Ratings(_Opinions):
     """Rated replies; `targets` are the ratings' mid-ranks, so that any scale will do."""
 
     #: Single ratings, where there are several of a reply.
@@ -81,28 +58,29 @@ class Ratings(Opinions):
 
     unit = "rated replies"
     measure = "Spearman"
+    #: The agreement of a judge that knows nothing.
     chance = 0.0
 
     def rows_of(self, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
-        """One reply each."""
+        """Positions of the replies behind some of the opinions: one each."""
         return chosen
 
     def of_opinions(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The same: an opinion is about one reply."""
+        """What is known of each reply, as something known of each opinion: the same."""
         return values
 
     @property
     def outputs(self) -> Vector:
-        """The ratings' ranks."""
+        """What a correction fits to, around zero: the ratings' ranks."""
         return self.targets - 0.5
 
     def agreement(self, values: Vector, chosen: NDArray[np.intp]) -> Resampled:
-        """Rank correlation."""
+        """How far the judge agrees on some, as a function of how often every context is drawn: rank correlation."""
         return spearman_of(values[chosen], self.targets[chosen], self.groups[chosen], self.contexts)
 
 
 @dataclass(frozen=True)
-class Preferences(Opinions):
+class Preferences(_Opinions):
     """Pairs of replies; `targets` are 1 where the first is preferred, -1 where the second is, 0 for a tie."""
 
     unit = "pairs of replies"
@@ -128,6 +106,9 @@ class Preferences(Opinions):
         decided = chosen[self.targets[chosen] != 0]
         right = (1 + np.sign(values[decided]) * self.targets[decided]) / 2
         return mean_of(right, self.groups[decided], self.contexts)
+
+
+Opinions = Ratings | Preferences
 
 
 def read_opinions(source: Source, *, empty: EmptyPolicy = "error") -> Opinions:
@@ -164,12 +145,6 @@ class RatedReply:
     means: list[float] = field(default_factory=list)
     singles: list[float] = field(default_factory=list)
 
-    def add(self, single: float | None, several: Sequence[float]) -> None:
-        """Add what one row says."""
-        mean = float(np.mean(several)) if single is None else single
-        self.means.append(mean)
-        self.singles.extend(several or [mean])
-
 
 def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ratings:
     """A reply that stands in several rows is one with several ratings."""
@@ -181,7 +156,9 @@ def _ratings(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Ra
         same = (exchange.context, exchange.response, exchange.facts, exchange.following)
         reply = replies.setdefault(same, RatedReply(exchange, _group(row, columns, exchange)))
         single, several = columns.value(row, "rating"), _several(row, columns.value(row, "ratings"))
-        reply.add(None if is_absent(single) and several else _number(row, "rating", single), several)
+        alone = is_absent(single) and several
+        reply.means.append(float(np.mean(several)) if alone else _number(row, "rating", single))
+        reply.singles.extend(several or reply.means[-1:])
         n_rows += 1
     kept = list(replies.values())
     raters = tuple(tuple(row.singles) for row in kept)
@@ -204,7 +181,11 @@ def _pairs(rows: Iterable[RawRow], columns: Columns, empty: EmptyPolicy) -> Pref
     for row in rows:
         _check_row(row, columns, pairs=True)
         first, second = (to_exchange(row, side, empty=empty) for side in sides)
-        pairs.append((first, second, _preferred(row, columns.value(row, "preferred")), _group(row, columns, first)))
+        value = columns.value(row, "preferred")
+        preferred = {"a": 1.0, "b": -1.0, "tie": 0.0}.get(str(value).strip().lower())
+        if preferred is None:
+            raise row.bad(f"preferred is {str(value)[:40]!r}; write a, b or tie")
+        pairs.append((first, second, preferred, _group(row, columns, first)))
     return Preferences(
         tuple(first for first, *_ in pairs) + tuple(second for _, second, *_ in pairs),
         np.array([preferred for _, _, preferred, _ in pairs]),
@@ -247,11 +228,8 @@ def _several(row: RawRow, value: Any) -> list[float]:
         value = [value] if isinstance(value, int | float) else value
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise row.bad(f"ratings is {a_kind(value)}; pass a list of numbers, one for each rater")
-    return [
-        _number(row, f"ratings[{position}]", rating)
-        for position, rating in enumerate(list(value))
-        if not is_absent(rating)
-    ]
+    given = [(f"ratings[{position}]", rating) for position, rating in enumerate(list(value)) if not is_absent(rating)]
+    return [_number(row, name, rating) for name, rating in given]
 
 
 def _number(row: RawRow, field: str, value: Any) -> float:
@@ -264,14 +242,6 @@ def _number(row: RawRow, field: str, value: Any) -> float:
     if not math.isfinite(number):
         raise row.bad(f"{field} is {number}; pass a finite number")
     return number
-
-
-def _preferred(row: RawRow, value: Any) -> float:
-    sides = {"a": 1.0, "b": -1.0, "tie": 0.0}
-    side = str(value).strip().lower()
-    if side not in sides:
-        raise row.bad(f"preferred is {str(value)[:40]!r}; write a, b or tie")
-    return sides[side]
 
 
 def as_rows(rows: Any) -> Any:
