@@ -242,19 +242,10 @@ def labelled_replies(
     rows = []
     for kind, word in REPLY_KINDS.items():
         for position, reply in enumerate(replies.get(kind, ())):
-            keep_all = all_positives and kind != "positive"
-            rows.append(
-                {
-                    "id": f"{row_id}#{word}#{position}",
-                    "context": list(context),
-                    "response": reply,
-                    "references": [
-                        text for number, text in enumerate(positives) if keep_all or number != position % len(positives)
-                    ],
-                    "label": int(kind == "positive"),
-                    "kind_of_reply": kind,
-                }
-            )
+            left_out = None if all_positives and kind != "positive" else position % max(len(positives), 1)
+            references = [text for number, text in enumerate(positives) if number != left_out]
+            row = {"id": f"{row_id}#{word}#{position}", "context": list(context), "response": reply}
+            rows.append({**row, "references": references, "label": int(kind == "positive"), "kind_of_reply": kind})
     return rows
 
 

@@ -261,12 +261,8 @@ def _aspects(rows: list[Row]) -> list[str]:
 
 
 def _unrated(rows: list[Row]) -> list[str]:
-    rated = {
-        aspect
-        for row in rows
-        for aspect, value in (*row["scores"].items(), *row["ratings"].items())
-        if value is not None and value != []
-    }
+    given = chain.from_iterable((*row["scores"].items(), *row["ratings"].items()) for row in rows)
+    rated = {aspect for aspect, value in given if value is not None and value != []}
     return [aspect for aspect in _aspects(rows) if aspect not in rated]
 
 

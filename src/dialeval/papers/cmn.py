@@ -219,12 +219,11 @@ class Cmn(PairMetric):
     def _noise(self, role: str, keys: NDArray[Any]) -> Tensor:
         """Standard normal noise that belongs to a text in a role, whatever is scored beside it."""
         shape = (self.samples, self.network.latent)
-        drawn = [self._random(role, key).standard_normal(shape) for key in keys]
+        drawn = []
+        for key in keys:
+            digest = hashlib.blake2b(key, digest_size=16, person=role.encode()).digest()
+            drawn.append(np.random.default_rng([self.seed, int.from_bytes(digest, "little")]).standard_normal(shape))
         return torch.from_numpy(np.stack(drawn)).to(self.device)
-
-    def _random(self, role: str, key: bytes) -> np.random.Generator:
-        digest = hashlib.blake2b(key, digest_size=16, person=role.encode()).digest()
-        return np.random.default_rng([self.seed, int.from_bytes(digest, "little")])
 
     def variant(self) -> Mapping[str, str]:
         """Options of the score."""

@@ -114,26 +114,18 @@ class DistributionMetric(Metric):
         asked = np.flatnonzero(np.isin(encoded.owners, encoded.rows_of_queries()))
         human = encoded.human.take(asked) if self.human is None else self.human
         systems = encoded.rows_of_systems()
-        comparisons: dict[str | None, SystemComparison] = {}
+        values: list[float] = []
+        facts: dict[str, list[Any]] = {}
         for name, rows in systems.items():
             replies = encoded.replies.take(rows)
             _check_sizes(self.info.name, name, human, replies)
-            comparisons[name] = self.compare(human, replies)
-        facts: dict[str, list[Any]] = {}
-        for rows, comparison in zip(systems.values(), comparisons.values(), strict=True):
-            for key, fact in {
-                "n": len(rows),
-                "low": comparison.low,
-                "high": comparison.high,
-                **comparison.facts,
-            }.items():
+            comparison = self.compare(human, replies)
+            values.append(comparison.value)
+            ends = {"n": len(rows), "low": comparison.low, "high": comparison.high}
+            for key, fact in {**ends, **comparison.facts}.items():
                 facts.setdefault(key, []).append(fact)
-        return Judged(
-            np.array([comparison.value for comparison in comparisons.values()]),
-            n_truncated=int(cut.sum()),
-            details={"confidence": CONFIDENCE, "resamples": self.resamples, **facts},
-            ids=tuple(comparisons),
-        )
+        details = {"confidence": CONFIDENCE, "resamples": self.resamples, **facts}
+        return Judged(np.array(values), n_truncated=int(cut.sum()), details=details, ids=tuple(systems))
 
     def scores_of(self, encoded: EncodedRows) -> Scores:
         """The scores of rows that were encoded elsewhere."""

@@ -150,10 +150,7 @@ class Prd(DistributionMetric):
         super().__init__(checkpoint, **options)
         if isinstance(self.human, Moments):
             raise ValueError("prd needs the features of the human side, not only their moments; use save_human")
-        self.clusters = clusters
-        self.runs = runs
-        self.grid = grid
-        self.slopes = slopes(grid, m)
+        self.clusters, self.runs, self.grid, self.slopes = clusters, runs, grid, slopes(grid, m)
         #: The released code's constant belongs to its grid; the paper has none.
         self.f1_epsilon = (1e-6 if grid == "released" else 0.0) if f1_epsilon is None else f1_epsilon
 
@@ -167,7 +164,9 @@ class Prd(DistributionMetric):
                 stacklevel=2,
             )
         both = np.concatenate([human.rows, replies.rows])
-        centroids = self._clusters(human, replies)
+        # One order for one set of pairs: neither the order of rows nor which side is which moves a cluster.
+        order = np.argsort(np.concatenate([human.pairs, replies.pairs]), kind="stable")
+        centroids = fit_centroids(both[order], self.clusters, runs=self.runs, seed=self.seed)
         labels = assign(both, centroids)
         theirs, ours = labels[:, : len(human)], labels[:, len(human) :]
         width = centroids.shape[1]
@@ -192,12 +191,6 @@ class Prd(DistributionMetric):
         grid = self.grid if self.grid == "released" else f"{self.grid}{len(self.slopes)}"
         epsilon = f"{self.f1_epsilon:g}"
         return {"clusters": str(self.clusters), "runs": str(self.runs), "grid": grid, "f1_epsilon": epsilon}
-
-    def _clusters(self, human: FeatureSet, replies: FeatureSet) -> NDArray[Any]:
-        both = np.concatenate([human.rows, replies.rows])
-        # One order for one set of pairs: neither the order of rows nor which side is which moves a cluster.
-        order = np.argsort(np.concatenate([human.pairs, replies.pairs]), kind="stable")
-        return fit_centroids(both[order], self.clusters, runs=self.runs, seed=self.seed)
 
     def _score(self, precision: Floats, recall: Floats) -> Floats:
         return best_f1(precision, recall, self.f1_epsilon)

@@ -68,14 +68,8 @@ def benchmark_pairs(benchmark: Benchmark) -> list[Pair]:
     """The pairs of a benchmark that holds true replies beside attacked ones."""
     pairs = []
     for row in benchmark.dataset:
-        true = without_itself(
-            Exchange(
-                context=tuple(row["context"]),
-                response=row["response"],
-                references=tuple(row["references"] or ()),
-                facts=tuple(row["facts"] or ()),
-            )
-        )
+        references, facts = (tuple(row[name] or ()) for name in ("references", "facts"))
+        true = without_itself(Exchange(tuple(row["context"]), row["response"], references, facts))
         context = tuple(row["adversarial_context"] or ()) or true.context
         attacked = replace(true, context=context, response=row["adversarial_response"])
         pairs.append(Pair(row["attack"] or "adversarial", bool(row["harmful"]), true, attacked, row["domain"]))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +45,14 @@ def write_report(outcome: Robustness, folder: Path, formats: Sequence[str] = ("p
         "skipped": [{"metric": metric, "reason": reason} for metric, reason in outcome.skipped],
         "versions": versions(),
     }
-    # The first tells the next run that the others are its own.
-    paths = [_write(folder / "run.json", [json_text(about, indent=1)])]
-    paths.append(_write(folder / "robustness.jsonl", map(json_text, rows_of(outcome.verdicts))))
-    paths.append(_write(folder / "robustness.md", render(outcome).splitlines()))
+    pages: dict[str, Iterable[str]] = {
+        "run.json": [json_text(about, indent=1)],  # first, for it tells the next run that the others are its own
+        "robustness.jsonl": map(json_text, rows_of(outcome.verdicts)),
+        "robustness.md": render(outcome).splitlines(),
+    }
+    paths = [folder / name for name in pages]
+    for path, lines in zip(paths, pages.values(), strict=True):
+        write_atomically(path, lines)
     if outcome.verdicts:
         drawn = [verdict for verdict in outcome.verdicts if verdict.domain == "all"]
         paths += save(shares(drawn, title=f"Robustness on {outcome.material.name}"), folder / "robustness", formats)
@@ -62,8 +65,11 @@ def rows_of(verdicts: Iterable[AttackOutcome]) -> list[dict[str, Any]]:
     rows = []
     for verdict in verdicts:
         flat: dict[str, Any] = {}
-        for name, value in dataclasses.asdict(verdict).items():
-            flat |= _flattened(name, value) if isinstance(value, dict) else {name: value}
+        for name, value in vars(verdict).items():
+            if isinstance(value, Share):
+                flat |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+            else:
+                flat[name] = value
         rows.append(plain(flat))
     return rows
 
@@ -114,28 +120,14 @@ def _details(verdicts: Sequence[AttackOutcome]) -> Table:
     for verdict in verdicts:
         name = verdict.attack if verdict.harmful else f"{verdict.attack} ○"
         row = [name, verdict.domain, _interval(verdict.preferred), number(verdict.ties), _interval(verdict.kept)]
-        row += [
-            str(verdict.n),
-            str(verdict.n_contexts),
-            str(verdict.n_unscored),
-            number(verdict.mean_true),
-            number(verdict.mean_attacked),
-        ]
+        row += map(str, (verdict.n, verdict.n_contexts, verdict.n_unscored))
+        row += map(number, (verdict.mean_true, verdict.mean_attacked))
         rows.append(row + ([_interval(verdict.steered), _interval(verdict.by_chance)] if steers else []))
     return Table(header, rows, left=range(len(header)))
 
 
 def _interval(share: Share) -> str:
     return between(share.value, share.low, share.high)
-
-
-def _flattened(name: str, share: Mapping[str, float]) -> dict[str, float]:
-    return {name: share["value"], f"{name}_low": share["low"], f"{name}_high": share["high"]}
-
-
-def _write(path: Path, lines: Iterable[str]) -> Path:
-    write_atomically(path, lines)
-    return path
 
 
 def shares(verdicts: Sequence[AttackOutcome], *, title: str = "") -> Figure:

@@ -109,23 +109,9 @@ def _distinct(material: Material) -> tuple[Dataset, BenchmarkInfo]:
     rows: dict[str, dict[str, Any]] = {}
     for pair in material.pairs:
         for exchange in pair.exchanges:
-            rows.setdefault(
-                key := key_of(exchange),
-                {
-                    "id": key,
-                    "context": list(exchange.context),
-                    "response": exchange.response,
-                    "references": list(exchange.references),
-                    "facts": list(exchange.facts),
-                },
-            )
-    info = BenchmarkInfo(
-        name=f"robustness-{material.name}",
-        title=material.name,
-        level="turn",
-        rows=len(rows),
-        sources=(),
-        licence="that of the input",
-        citation="",
-    )
+            texts = {name: list(getattr(exchange, name)) for name in ("context", "references", "facts")}
+            key = key_of(exchange)
+            rows[key] = {"id": key, "response": exchange.response, **texts}
+    name, licence = f"robustness-{material.name}", "that of the input"
+    info = BenchmarkInfo(name, material.name, "turn", len(rows), sources=(), licence=licence, citation="")
     return to_dataset(info, complete(info, rows.values())), info

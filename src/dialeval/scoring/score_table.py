@@ -48,30 +48,27 @@ def table(
 ) -> Iterator[Callable[[Record], None]]:
     """A function that writes one part of the table to the stream; `kinds` names the columns that hold no numbers."""
     if file_format == "parquet":
-        with _parquet(stream, metrics, keys, kinds or {}) as write:
-            yield write
-    elif file_format == "csv":
-        yield _csv(stream, metrics, keys)
-    else:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-        def write_json(record: Record) -> None:
-            columns = _columns(metrics, keys, record)
-            for cells in zip(*columns.values(), strict=True):
-                stream.write(json_text(dict(zip(columns, cells, strict=True))).encode() + b"\n")
+        schema = pa.schema(column_kinds(metrics, keys, kinds or {}).items())
+        with pq.ParquetWriter(stream, schema) as writer:
+            yield lambda record: writer.write_table(pa.table(_columns(metrics, keys, record), schema=schema))
+        return
+    if file_format == "csv":
+        stream.write(csv_line([*keys, *metrics]).encode())
 
-        yield write_json
+    def write(record: Record) -> None:
+        columns = _columns(metrics, keys, record)
+        for cells in zip(*columns.values(), strict=True):
+            row = dict(zip(columns, cells, strict=True))
+            stream.write((csv_line(cells) if file_format == "csv" else json_text(row) + "\n").encode())
+
+    yield write
 
 
 def _columns(metrics: Sequence[str], keys: Sequence[str], record: Record) -> dict[str, Sequence[Any]]:
     return {key: record[key] for key in keys} | {name: record["values"][name] for name in metrics}
-
-
-def _csv(stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str]) -> Callable[[Record], None]:
-    def send(rows: Iterable[Iterable[Any]]) -> None:
-        stream.write("".join(map(csv_line, rows)).encode())
-
-    send([[*keys, *metrics]])
-    return lambda record: send(zip(*_columns(metrics, keys, record).values(), strict=True))
 
 
 def column_kinds(metrics: Iterable[str], keys: Iterable[str], kinds: Mapping[str, Kind]) -> dict[str, Any]:
@@ -83,22 +80,6 @@ def column_kinds(metrics: Iterable[str], keys: Iterable[str], kinds: Mapping[str
     types = {"text": pa.string(), "list": pa.list_(pa.float64())}
     of_metrics = {name: types[kinds[name]] if name in kinds else pa.float64() for name in metrics}
     return {key: of_keys.get(key, pa.string()) for key in keys} | of_metrics
-
-
-@contextmanager
-def _parquet(
-    stream: BinaryIO, metrics: Sequence[str], keys: Sequence[str], kinds: Mapping[str, Kind]
-) -> Iterator[Callable[[Record], None]]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    schema = pa.schema(column_kinds(metrics, keys, kinds).items())
-    with pq.ParquetWriter(stream, schema) as writer:
-
-        def write(record: Record) -> None:
-            writer.write_table(pa.table(_columns(metrics, keys, record), schema=schema))
-
-        yield write
 
 
 #: So many rows without a value are told on the screen; the summary file has all of them.
@@ -152,10 +133,6 @@ class Tally:
     problems: list[tuple[int, str]] = field(default_factory=list)
     #: What judging took, where it costs more than time.
     usage: dict[str, float] = field(default_factory=dict)
-
-    def add_usage(self, usage: Mapping[str, float]) -> None:
-        """Add what judging some more rows took."""
-        self.usage |= {name: self.usage.get(name, 0) + amount for name, amount in usage.items()}
 
     @property
     def aggregate(self) -> float | None:
@@ -212,8 +189,9 @@ class Summary:
             tally.n += len(values)
             tally.n_truncated += record["n_truncated"][name]
             tally.signature = signature
-            tally.problems += [(row, why) for row, why in record.get("problems", {}).get(name, [])]
-            tally.add_usage(record.get("usage", {}).get(name, {}))
+            tally.problems += map(tuple, record.get("problems", {}).get(name, []))
+            usage = record.get("usage", {}).get(name, {})
+            tally.usage |= {kind: tally.usage.get(kind, 0) + amount for kind, amount in usage.items()}
 
     def add_systems(self, name: str, scores: Scores) -> None:
         """Note the values of a metric that judges systems."""

@@ -158,8 +158,9 @@ class Task:
         for info in self.infos.values():
             if self.level is Level.DIALOGUE:
                 info.check_dialogues()
-        if self.explain != "no":
-            check_explained(self.infos)
+        if self.explain != "no" and not any(info.explains for info in self.infos.values()):
+            named = ", ".join(self.infos)
+            raise ValueError(f"{named}: these metrics give no explanations; leave out --explain, or add the judge")
         if self.per_turn and self.level is not Level.DIALOGUE:
             raise ValueError("values per turn need whole conversations (--level dialogue)")
         len(self.flags)  # refuses what is no condition
@@ -213,17 +214,16 @@ class Task:
             return
         if self.level is Level.DIALOGUE:
             yield from self.source.dialogues(empty=self.empty, skip_bad=rejects)
-        else:
-            needs = frozenset().union(*(info.needs for info in self.infos.values()))
-            if self.rivals is None:
-                yield from self.source.exchanges(empty=self.empty, needs=needs, skip_bad=rejects)
-                return
-            for row, exchange in self.source.exchanges(
-                empty=self.empty, needs=needs - {"references"}, skip_bad=rejects
-            ):
-                if (rival := self.rivals.get(_answers(exchange))) is None:
-                    raise BadRow(row.place, "no matching row in the --against file; the same rows belong in both")
-                yield row, replace(exchange, references=(rival,))
+            return
+        needs = frozenset().union(*(info.needs for info in self.infos.values()))
+        if self.rivals is None:
+            yield from self.source.exchanges(empty=self.empty, needs=needs, skip_bad=rejects)
+            return
+        needs -= {"references"}
+        for row, exchange in self.source.exchanges(empty=self.empty, needs=needs, skip_bad=rejects):
+            if (rival := self.rivals.get(_answers(exchange))) is None:
+                raise BadRow(row.place, "no matching row in the --against file; the same rows belong in both")
+            yield row, replace(exchange, references=(rival,))
 
     def against(self, other: Source) -> Task:
         """The same task with the replies of another file as what each reply is compared with."""
@@ -285,6 +285,14 @@ class Task:
         if self.flag:
             columns[FLAGS] = np.array(flagged(self.flags, columns, len(chunk.rows)), dtype=object)
         values = {column: plain(columns[column]) for column in self.columns}
+        beside = {  # why rows have no value, and what judging took, where a metric tells
+            "problems": {
+                name: [[chunk.rows[place], why] for place, why in sorted(scores.problems.items())]
+                for name, scores in scored.items()
+                if scores.problems
+            },
+            "usage": {name: dict(some.details["usage"]) for name, some in scored.items() if "usage" in some.details},
+        }
         return {
             "fingerprint": chunk.fingerprint(),
             "row": chunk.rows,
@@ -296,7 +304,7 @@ class Task:
             "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
             "n_empty": count_empty(chunk),
             "signature": {name: str(scores.signature) for name, scores in scored.items()},
-            **_beside(scored, chunk),
+            **{name: told for name, told in beside.items() if told},
         }
 
     def judge(self, metric: Metric, chunk: Chunk) -> Scores:
@@ -333,14 +341,6 @@ def columns_of(infos: Mapping[str, MetricInfo], level: Level, *, explain: bool =
     return columns
 
 
-def check_explained(infos: Mapping[str, MetricInfo]) -> None:
-    """Refuse to explain where no metric can."""
-    if not any(info.explains for info in infos.values()):
-        raise ValueError(
-            f"{', '.join(infos)}: these metrics give no explanations; leave out --explain, or add the judge"
-        )
-
-
 def texts_beside(level: Level, texts: Literal["none", "reply", "all"]) -> tuple[str, ...]:
     """The columns of texts that stand beside the values; a conversation has no reply of its own."""
     if level is Level.DIALOGUE:
@@ -358,17 +358,6 @@ def _text_of(item: Exchange | Dialogue, name: str) -> str | list[str]:
 def _answers(exchange: Exchange) -> Any:
     """What a reply is a reply to: the row of that id, or its context."""
     return exchange.id or exchange.context
-
-
-def _beside(scored: Mapping[str, Scores], chunk: Chunk) -> dict[str, Any]:
-    """Why rows have no value, and what judging took, where a metric tells."""
-    problems = {
-        name: [[chunk.rows[place], why] for place, why in sorted(scores.problems.items())]
-        for name, scores in scored.items()
-        if scores.problems
-    }
-    usage = {name: dict(scores.details["usage"]) for name, scores in scored.items() if "usage" in scores.details}
-    return {**({"problems": problems} if problems else {}), **({"usage": usage} if usage else {})}
 
 
 def unscored(chunk: Chunk) -> dict[str, Any]:
