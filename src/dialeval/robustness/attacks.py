@@ -90,23 +90,15 @@ class Attack:
     on: Attack | None = None
     neutral: Change | None = None
 
-    def apply(self, exchange: Exchange, pool: Pool, *, seed: int = 0) -> Exchange | None:
-        """The exchange with its reply attacked; None where nothing would change or nothing be left."""
-        return self._changed(self.change, exchange, pool, seed)
+    def apply(self, exchange: Exchange, pool: Pool, *, seed: int = 0, change: Change | None = None) -> Exchange | None:
+        """The exchange with its reply attacked, or changed otherwise by the same chance.
 
-    def without_change(self, exchange: Exchange, pool: Pool, *, seed: int = 0) -> Exchange | None:
-        """Of one that steers, the reply that it starts from."""
-        return None if self.on is None else self.on.apply(exchange, pool, seed=seed)
-
-    def with_neutral_change(self, exchange: Exchange, pool: Pool, *, seed: int = 0) -> Exchange | None:
-        """Of one that steers, the reply with the neutral change in place of its own."""
-        return None if self.neutral is None else self._changed(self.neutral, exchange, pool, seed)
-
-    def _changed(self, change: Change, exchange: Exchange, pool: Pool, seed: int) -> Exchange | None:
+        None where nothing would change or nothing be left.
+        """
         begun = exchange if self.on is None else self.on.apply(exchange, pool, seed=seed)
         if begun is None:
             return None
-        reply = change(begun, row_random(exchange, self.name, seed), pool)
+        reply = (change or self.change)(begun, row_random(exchange, self.name, seed), pool)
         if reply is None or not reply.strip() or reply.split() == exchange.response.split():
             return None
         return replace(exchange, response=reply)
@@ -121,7 +113,10 @@ def row_random(exchange: Exchange, purpose: str, seed: int) -> Random:
 def choose_attacks(names: Collection[str]) -> tuple[list[Attack], dict[str, str]]:
     """The attacks of these names, or of `all`. Of all, those that lack their data are told with the reason."""
     if list(names) != ["all"]:
-        return [_named(name) for name in dict.fromkeys(names)], {}
+        if unknown := [name for name in names if name not in ATTACKS]:
+            hint = did_you_mean(unknown[0], ATTACKS, f"there are {', '.join(ATTACKS)}, or all")
+            raise ValueError(f"there is no attack {unknown[0]!r}; {hint}")
+        return [ATTACKS[name] for name in dict.fromkeys(names)], {}
     lacking = {name: reason for name in ATTACKS if (reason := missing_resource(name)) is not None}
     return [attack for name, attack in ATTACKS.items() if name not in lacking], lacking
 
@@ -138,13 +133,6 @@ def missing_resource(name: str) -> str | None:
     except (MissingResource, ModuleNotFoundError) as error:
         return str(error)
     return None
-
-
-def _named(name: str) -> Attack:
-    if name not in ATTACKS:
-        hint = did_you_mean(name, ATTACKS, f"there are {', '.join(ATTACKS)}, or all")
-        raise ValueError(f"there is no attack {name!r}; {hint}")
-    return ATTACKS[name]
 
 
 def _jumble(exchange: Exchange, random: Random, pool: Pool) -> str | None:
@@ -167,11 +155,6 @@ def _no_punctuation(exchange: Exchange, random: Random, pool: Pool) -> str:
     text = exchange.response
     kept = (" " if is_punctuation(text, place) else text[place] for place in range(len(text)))
     return " ".join("".join(kept).split())
-
-
-def _truncation(exchange: Exchange, random: Random, pool: Pool) -> str:
-    words = exchange.response.split()
-    return " ".join(words[: len(words) // 2])
 
 
 def _noise(exchange: Exchange, random: Random, pool: Pool) -> str | None:
@@ -209,7 +192,10 @@ ATTACKS: dict[str, Attack] = {
             lambda row, *_: f"{row.context[-1]} {row.response}" if row.context else None,
         ),
         _OTHER_REPLY,
-        Attack("truncation", "the second half of the words cut off", _truncation),
+        Attack(
+            "truncation", "the second half of the words cut off",
+            lambda row, *_: " ".join(row.response.split()[: len(row.response.split()) // 2]),
+        ),
         Attack(
             "generic_reply", "a reply that fits anywhere",
             lambda row, draw, _: draw.choice([reply for reply in GENERIC_REPLIES if reply != row.response]),

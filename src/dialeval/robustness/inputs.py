@@ -58,8 +58,8 @@ def attacked_pairs(
             if changed is None:
                 untouched[attack.name] += 1
             else:
-                plain = attack.without_change(true, pool, seed=seed)
-                neutral = attack.with_neutral_change(true, pool, seed=seed)
+                plain = attack.on.apply(true, pool, seed=seed) if attack.on else None
+                neutral = attack.apply(true, pool, seed=seed, change=attack.neutral) if attack.neutral else None
                 pairs.append(Pair(attack.name, attack.harmful, true, changed, plain=plain, neutral=neutral))
     return pairs, untouched
 

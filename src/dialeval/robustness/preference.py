@@ -7,7 +7,7 @@ reply; for a control, which only changes the surface, its value should not fall.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,11 +95,15 @@ def verdicts(
     Pairs of which a side has no value count neither way; they are told in `n_unscored`.
     """
     sign = 1.0 if higher_is_better else -1.0
-    true = np.array([values.get(key_of(pair.true), math.nan) for pair in pairs])
-    attacked = np.array([values.get(key_of(pair.attacked), math.nan) for pair in pairs])
-    plain = np.array([_value(pair.plain, values) for pair in pairs])
-    neutral = np.array([_value(pair.neutral, values) for pair in pairs])
-    tolerance *= _spread({key_of(pair.true): value for pair, value in zip(pairs, true, strict=True)})
+
+    def column(exchanges: Iterable[Exchange | None]) -> Floats:
+        return np.array([math.nan if row is None else values.get(key_of(row), math.nan) for row in exchanges])
+
+    true, attacked = column(pair.true for pair in pairs), column(pair.attacked for pair in pairs)
+    plain, neutral = column(pair.plain for pair in pairs), column(pair.neutral for pair in pairs)
+    distinct = np.array(list({key_of(pair.true): value for pair, value in zip(pairs, true, strict=True)}.values()))
+    known = distinct[np.isfinite(distinct)]
+    tolerance *= float(known.std()) if len(known) else 0.0
     outcome = []
     for attack, domain in _cells(pairs):
         rows = [row for row, pair in enumerate(pairs) if pair.attack == attack and domain in ("all", pair.domain)]
@@ -134,10 +138,6 @@ def verdicts(
             )
         )
     return outcome
-
-
-def _value(exchange: Exchange | None, values: Mapping[str, float]) -> float:
-    return math.nan if exchange is None else values.get(key_of(exchange), math.nan)
 
 
 def _lifted(value: Floats, others: tuple[Floats, Floats], tolerance: float, pairs: Sequence[Pair]) -> Share:
@@ -183,11 +183,6 @@ def _cells(pairs: Sequence[Pair]) -> list[tuple[str, str]]:
         cells.append((attack, "all"))
         cells += [(attack, domain) for domain in domains] if len(domains) > 1 else []
     return cells
-
-
-def _spread(values: Mapping[str, float]) -> float:
-    known = np.array([value for value in values.values() if math.isfinite(value)])
-    return float(known.std()) if len(known) else 0.0
 
 
 def _mean(values: NDArray[np.generic]) -> float:
