@@ -11,9 +11,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialeval.benchmarks import readers
+from dialeval.benchmarks import cleaned, readers
 from dialeval.benchmarks.benchmark import BenchmarkInfo, Definition, Scale, complete, labelled_replies
-from dialeval.benchmarks.declarations import cleaned
 from dialeval.benchmarks.readers import turns_of
 
 
@@ -194,13 +193,8 @@ def test_dailydialogpp_reads_contexts_with_and_without_negatives(tmp_path: Path)
     }
     bare = {"dialog_id": 7, "context": ["Hi."], "positive_responses": ["Hello."]}
     rows = list(readers.dailydialogpp(declare(), written(tmp_path, {"f": lines(full, bare)})))
-    assert [row["id"] for row in rows] == [
-        "toy-00000#positive#0",
-        "toy-00000#positive#1",
-        "toy-00000#adversarial_negative#0",
-        "toy-00000#random_negative#0",
-        "toy-00001#positive#0",
-    ]
+    of_first = ("positive#0", "positive#1", "adversarial_negative#0", "random_negative#0")
+    assert [row["id"] for row in rows] == [*(f"toy-00000#{place}" for place in of_first), "toy-00001#positive#0"]
     assert rows[0]["context"] == ["Tea?", "Yes."]
     assert rows[4]["references"] == []
 

@@ -216,13 +216,8 @@ def test_labels_one_per_line(tmp_path: Path) -> None:
 def test_labels_as_lists_of_replies(tmp_path: Path, words: tuple[str, str]) -> None:
     first = {"id": "c", "context": ["Tea?"], "responses": {"positive": ["a", "b"], words[0]: ["x"], words[1]: ["y"]}}
     found = benchmarks.load(write(tmp_path, first, {"context": ["Hi."], "responses": {"positive": ["d"]}}))
-    assert found.dataset["id"][:] == [
-        "c#positive#0",
-        "c#positive#1",
-        "c#adversarial_negative#0",
-        "c#random_negative#0",
-        "mine-00001#positive#0",
-    ]
+    of_first = ("positive#0", "positive#1", "adversarial_negative#0", "random_negative#0")
+    assert found.dataset["id"][:] == [*(f"c#{place}" for place in of_first), "mine-00001#positive#0"]
     assert found.dataset["references"][:] == [["b"], ["a"], ["b"], ["b"], []]
     assert found.info.rows == 5
 
