@@ -86,14 +86,10 @@ def _measure(
     decision: Decision | None,
     people: Collection[str],
 ) -> Measured:
-    measured: tuple[Estimate, Resampled | None, str]
     if cut.level == "system":
-        measured = _of_systems(name, source, view, settings)
-    elif name == "accuracy" and decision is not None:
-        measured = _accuracy(view, decision)
+        estimate, statistic, p_method = _of_systems(name, source, view, settings)
     else:
-        measured = _pooled(name, view)
-    estimate, statistic, p_method = measured
+        estimate, statistic, p_method = _pooled(name, view, decision)
     is_correlation = cut.level != "system" and name in CORRELATIONS and not cut.is_labelled
     within = within_systems(name, view) if is_correlation else RowCorrelation()
     machines = without_people(name, view, people) if is_correlation else RowCorrelation()
@@ -145,7 +141,11 @@ def _intervals(
     return {key: intervals.get(key, _NO_INTERVAL) for key in statistics}
 
 
-def _pooled(name: str, view: View) -> tuple[Estimate, Resampled | None, str]:
+def _pooled(name: str, view: View, decision: Decision | None) -> tuple[Estimate, Resampled | None, str]:
+    if name == "accuracy" and decision is not None:
+        right = discrimination.correct(view.human, view.values, decision.threshold)
+        share = float(right.mean()) if len(right) else math.nan
+        return Estimate(share, math.nan, len(right)), mean_of(right, view.groups, view.n_groups), ""
     too_many = name == "kendall" and view.n_groups > MOST_GROUPS_FOR_KENDALL
     statistic = None if too_many else RESAMPLED[name](view.values, view.human, view.groups, view.n_groups)
     if name == "point_biserial":
@@ -153,12 +153,6 @@ def _pooled(name: str, view: View) -> tuple[Estimate, Resampled | None, str]:
     if name == "auc":
         return discrimination.auc(view.human, view.values), statistic, "Mann-Whitney"
     return CORRELATIONS[name](view.values, view.human), statistic, "normal" if name == "kendall" else "t"
-
-
-def _accuracy(view: View, decision: Decision) -> tuple[Estimate, Resampled, str]:
-    right = discrimination.correct(view.human, view.values, decision.threshold)
-    estimate = Estimate(float(right.mean()) if len(right) else math.nan, math.nan, len(right))
-    return estimate, mean_of(right, view.groups, view.n_groups), ""
 
 
 def _of_systems(
@@ -241,7 +235,8 @@ class RowCorrelation:
 def within_systems(name: str, view: View) -> RowCorrelation:
     """The mean correlation within a system, weighted by rows; resamples weigh by the rows that were drawn."""
     systems = [np.flatnonzero(view.systems == system) for system in view.named_systems]
-    kept = [rows for rows in systems if _tells_something(view, rows)]
+    enough = [rows for rows in systems if len(rows) >= FEWEST_ROWS]
+    kept = [rows for rows in enough if not (is_constant(view.values[rows]) or is_constant(view.human[rows]))]
     if not kept:
         return RowCorrelation()
     sizes = [len(rows) for rows in kept]
@@ -273,11 +268,6 @@ def of_system_means(name: str, view: View) -> float:
         return math.nan
     means = system_means(view.human[rows], systems)[1]
     return CORRELATIONS[name](means[number_groups(systems)], view.human[rows]).value
-
-
-def _tells_something(view: View, rows: NDArray[np.intp]) -> bool:
-    enough = len(rows) >= FEWEST_ROWS
-    return enough and not is_constant(view.values[rows]) and not is_constant(view.human[rows])
 
 
 def _resampled(name: str, view: View, rows: NDArray[np.intp]) -> Resampled | None:

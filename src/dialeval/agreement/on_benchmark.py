@@ -162,6 +162,12 @@ def values_of(
     job = job_of(source.metric, info, dataset)
     stored = None
     if folder is not None and source.cacheable:
+        columns = dataset.column_names
+        # Named only where it is so, because earlier runs kept theirs without it.
+        beyond_the_usual = {
+            "aspects": ",".join(source.aspects_at(Level.DIALOGUE if job.kind == "dialogue" else Level.TURN)),
+            "inputs": inputs_in_words(facts="facts" in columns, following="following" in columns),
+        }
         header = {
             "metric": source.name,
             "signature": source.signature,
@@ -169,7 +175,7 @@ def values_of(
             "revision": info.revision,
             "kind": job.kind,
             "ids": rows_digest([*job.all_ids, *job.rows]),
-            **_beyond_the_usual(source, job, dataset),
+            **{name: text for name, text in beyond_the_usual.items() if text},
         }
         stored = StoredValues(folder, header)
         if (known := stored.read()) is not None:
@@ -184,14 +190,6 @@ def values_of(
     if stored is not None and not values.passing:
         stored.finish(job.all_ids, values)
     return values
-
-
-def _beyond_the_usual(source: ValueSource, job: Judgement, dataset: Dataset) -> dict[str, str]:
-    """What else decides values; named only where it is so, because earlier runs kept theirs without it."""
-    aspects = source.aspects_at(Level.DIALOGUE if job.kind == "dialogue" else Level.TURN)
-    columns = dataset.column_names
-    inputs = inputs_in_words(facts="facts" in columns, following="following" in columns)
-    return ({"aspects": ",".join(aspects)} if aspects else {}) | ({"inputs": inputs} if inputs else {})
 
 
 def _from_table(source: ValueSource, info: BenchmarkInfo, dataset: Dataset, advance: Advance) -> Values:

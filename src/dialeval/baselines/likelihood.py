@@ -103,13 +103,13 @@ class CausalMetric(LanguageModelMetric):
 
     def mean_log_likelihood(self, continuations: Sequence[Continuation], *, progress: bool) -> NDArray[Any]:
         """Mean log-probability of the tokens from `start` on; NaN where there are none."""
-        distinct = list(dict.fromkeys(continuations))
+        position = {continuation: number for number, continuation in enumerate(dict.fromkeys(continuations))}
+        distinct = list(position)
         values = np.full(len(distinct), np.nan)
         with progress_bar(self.info.name, len(distinct), shown=progress) as advance:
             for batch in token_batches([len(continuation.ids) for continuation in distinct], self._batch_tokens):
                 values[batch] = self._run([distinct[row] for row in batch])
                 advance(len(batch))
-        position = {continuation: number for number, continuation in enumerate(distinct)}
         return values[[position[continuation] for continuation in continuations]]
 
     @torch.inference_mode()
@@ -310,7 +310,14 @@ class FollowUpLikelihood(CausalMetric):
             n_truncated += any(cut for _, cut in of_row)
         likelihood = self.mean_log_likelihood(laid, progress=progress)
         table = likelihood.reshape(len(exchanges), len(sentences))
-        qualities = {name: self._quality(lists, sentences, table) for name, lists in self.follow_ups.items()}
+        qualities = {}
+        for name, lists in self.follow_ups.items():
+            # The log-likelihood of praise minus that of complaint; a list that is missing counts 0.
+            praise, complaint = (
+                table[:, [sentences.index(text) for text in lists[sign]]].mean(axis=1) if lists.get(sign) else 0.0
+                for sign in _SIGNS
+            )
+            qualities[name] = np.asarray(praise - complaint)
         values = np.mean(list(qualities.values()), axis=0)
         return Judged(values=values, n_truncated=n_truncated, details={"qualities": qualities})
 
@@ -318,12 +325,3 @@ class FollowUpLikelihood(CausalMetric):
         """The follow-ups, and over what their likelihood is."""
         digest = hashlib.sha256(json.dumps(self.follow_ups, sort_keys=True).encode()).hexdigest()
         return {"followups": f"{len(self.follow_ups)} qualities@{digest}", "over": "conversation"}
-
-    @staticmethod
-    def _quality(lists: Mapping[str, Sequence[str]], sentences: list[str], table: NDArray[Any]) -> NDArray[Any]:
-        """Log-likelihood of praise minus that of complaint; a list that is missing counts 0."""
-        praise, complaint = (
-            table[:, [sentences.index(text) for text in lists[sign]]].mean(axis=1) if lists.get(sign) else 0.0
-            for sign in _SIGNS
-        )
-        return np.asarray(praise - complaint)

@@ -62,16 +62,12 @@ class ReferenceMetric(Metric):
             rows = [(exchange.response, exchange.references[:1]) for exchange in exchanges]
         else:
             rows = [(exchange.response, (text,)) for exchange in exchanges for text in exchange.references]
-        values = self._compare_once(rows, progress)
+        distinct = {row: number for number, row in enumerate(dict.fromkeys(rows))}
+        candidates, references = [row[0] for row in distinct], [row[1] for row in distinct]
+        values = self.compare(candidates, references, progress=progress)[[distinct[row] for row in rows]]
         if self.aggregation in ("avg", "max"):
             values = fold(values, [len(exchange.references) for exchange in exchanges], self.aggregation)
         return Judged(values=values, n_truncated=self.count_truncated(exchanges))
-
-    def _compare_once(self, rows: Sequence[tuple[str, tuple[str, ...]]], progress: bool) -> Values:
-        distinct = list(dict.fromkeys(rows))
-        position = {row: number for number, row in enumerate(distinct)}
-        values = self.compare([row[0] for row in distinct], [row[1] for row in distinct], progress=progress)
-        return values[[position[row] for row in rows]]
 
     def signature(self) -> Signature:
         """Name, how references are aggregated, and the metric's own options."""

@@ -226,7 +226,9 @@ class ErrorsInOneSentence(TyperGroup):
         except (ValueError, ModuleNotFoundError) as error:
             _leave(str(error), BAD_INPUT)
         except RuntimeError as error:
-            if _has_message(error):
+            from dialeval.checkpoints.find import CheckpointError
+
+            if isinstance(error, CheckpointError):
                 _leave(str(error), BAD_INPUT)
             if "out of memory" in str(error):
                 _leave("the device has not enough memory", _failed(ctx.invoked_subcommand))
@@ -244,13 +246,6 @@ def _lacks_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
-
-
-def _has_message(error: RuntimeError) -> bool:
-    """Whether it is the library's own error about weights, which says what to do."""
-    from dialeval.checkpoints.find import CheckpointError
-
-    return isinstance(error, CheckpointError)
 
 
 def _failed(command: str | None) -> int:
@@ -289,7 +284,6 @@ def _leave(message: str, code: int) -> NoReturn:
     if os.environ.get("DIALEVAL_TRACEBACK"):
         traceback.print_exc()
     from dialeval.cli.options import say
-    from dialeval.io.files import hub_tokens
 
     say(message if code == INTERRUPTED else f"error: {without_secrets(message, hub_tokens())}", err=True)
     raise typer.Exit(code) from None

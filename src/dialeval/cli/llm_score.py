@@ -87,8 +87,9 @@ def llm_score(
     if rival is not None:
         task = task.against(replace(source, input=str(rival)))
     if dry_run:
-        say(_estimated(judge, task))
-        say("", "The first question:", *_first_question(judge, task).split("\n"))
+        first = judge.protocol.questions(next(item for _, item in task.rows(None)))[0]
+        messages = [f"[{message['role']}]\n{message['content']}" for message in first.messages]
+        say(_estimated(judge, task), "", "The first question:", *"\n\n".join(messages).split("\n"))
         return
     if source.can_be_read_twice and not skip_bad:
         say(_estimated(judge, task), err=True)
@@ -128,15 +129,6 @@ def _load(config: Path | None, options: dict[str, Any], *, dry_run: bool) -> Llm
 
 def _estimated(judge: LlmJudge, task: Task) -> str:
     counts = judge.estimate(item for _, item in task.rows(None))
-    text = (
-        f"{counts['questions']:.0f} questions, {counts['cached']:.0f} of them cached; about {counts['tokens_in']:.0f} "
-    )
-    text += f"tokens to read and at most {counts['tokens_out']:.0f} to write"
+    text = f"{counts['questions']:.0f} questions, {counts['cached']:.0f} of them cached; about "
+    text += f"{counts['tokens_in']:.0f} tokens to read and at most {counts['tokens_out']:.0f} to write"
     return f"{text}; at most about ${counts['cost']:.6f}" if counts["cost"] else text
-
-
-def _first_question(judge: LlmJudge, task: Task) -> str:
-    """The messages that are sent about the first row."""
-    first = next(item for _, item in task.rows(None))
-    question = judge.protocol.questions(first)[0]
-    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in question.messages)

@@ -174,21 +174,17 @@ class Density(PairMetric):
         if scoring is not None and scoring not in self._scorings:
             raise ValueError(f"scoring is {scoring!r}; it is one of {', '.join(self._scorings)}")
         super().__init__(checkpoint, **options)
-        self.scoring: Scoring = self._own_scoring() if scoring is None else scoring
+        usual: Any = self.network.config.architecture.get("default_scoring", PAPERS_SCORING)
+        if scoring is None and usual not in self._scorings:
+            raise CheckpointError(
+                f"{self._checkpoint_name} asks for default_scoring {usual!r}; there are {', '.join(self._scorings)}"
+            )
+        self.scoring: Scoring = usual if scoring is None else scoring
         if self.scoring == "relative" and not self.network.has_background:
             raise ValueError(
                 f"scoring is 'relative', but the checkpoint {self._checkpoint_name} was fitted on human pairs only; "
                 "fit it anew with training/density.py, or take mahalanobis, euclidean or classifier"
             )
-
-    def _own_scoring(self) -> Scoring:
-        scoring: Any = self.network.config.architecture.get("default_scoring", PAPERS_SCORING)
-        if scoring not in self._scorings:
-            raise CheckpointError(
-                f"{self._checkpoint_name} asks for default_scoring {scoring!r}; there are {', '.join(self._scorings)}"
-            )
-        chosen: Scoring = scoring
-        return chosen
 
     @property
     def _checkpoint_name(self) -> str:
