@@ -125,14 +125,10 @@ class Halves(overlap_metric.Overlap):
 
 
 def test_dialogues_come_with_their_speakers(tmp_path: Path) -> None:
+    turns = [["hm " * (number + 1), "yes " * (9 - number), "ok"] for number in range(8)]
     rows = [
-        {
-            "id": str(number),
-            "dialogue": ["hm " * (number + 1), "yes " * (9 - number), "ok"],
-            "speakers": ["User", "System", "User"],
-            "scores": {"overall": number},
-        }
-        for number in range(8)
+        {"id": str(n), "dialogue": talk, "speakers": ["User", "System", "User"], "scores": {"overall": n}}
+        for n, talk in enumerate(turns)
     ]
     report = measured(write_rows(tmp_path / "toy.jsonl", rows), Halves())
     cells = {aspect: one.value for (_, aspect), one in table(report).items()}

@@ -133,14 +133,7 @@ def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp
 
 
 def test_nothing_of_a_former_run_stays_beside_the_results_of_another(report, tmp_path):
-    former = [
-        "halves.jsonl",
-        "overall.jsonl",
-        "filters.jsonl",
-        "aspects.jsonl",
-        "plots/scatter_x.png",
-        "plots/heatmap_x.svg",
-    ]
+    former = "halves.jsonl overall.jsonl filters.jsonl aspects.jsonl plots/scatter_x.png plots/heatmap_x.svg".split()
     (tmp_path / "plots").mkdir()
     for name in (*former, "mine.jsonl", "plots/mine.png"):
         (tmp_path / name).write_text("former")

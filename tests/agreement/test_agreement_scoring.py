@@ -40,22 +40,16 @@ def score(function, toy, folder=None, **options):
 
 
 def test_values_are_kept_and_not_computed_again(toy, tmp_path):
-    first = score(watched, toy, tmp_path / "values")
-    assert len(SEEN) == 60
+    done = []
+    first = score(watched, toy, tmp_path / "values", advance=done.append)
+    assert len(SEEN) == sum(done) == 60
     assert first.by_id == {row["id"]: float(len(row["response"].split())) for row in toy.dataset}
-    assert score(watched, toy, tmp_path / "values") == first
-    assert len(SEEN) == 60
+    assert score(watched, toy, tmp_path / "values", advance=done.append) == first
+    assert (len(SEEN), sum(done)) == (60, 120)
     score(watched, toy)
     assert len(SEEN) == 120
     files = [path for path in (tmp_path / "values").rglob("*") if path.is_file()]
     assert [path.suffix for path in files] == [".jsonl"]
-
-
-def test_progress_adds_up_to_the_rows(toy, tmp_path):
-    for _ in range(2):
-        lines: list[int] = []
-        score(watched, toy, tmp_path / "values", advance=lines.append)
-        assert sum(lines) == 60
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork to kill a process in the middle")
@@ -377,8 +371,5 @@ def test_columns_of_two_files_side_by_side(tmp_path):
     b = write_rows(tmp_path / "b.jsonl", [{"id": "1", "y": 3.0, "z": 2.0}])
     assert [(one.name, two.name) for one, two in score_pairs(str(a), f"scores:{b}")] == [("y", "y")]
     assert [(one.name, two.name) for one, two in score_pairs(f"{a}#x", f"{b}#z")] == [("x", "z")]
-    refused(
-        ValueError,
-        "c.jsonl",
-        lambda: score_pairs(str(a), str(write_rows(tmp_path / "c.jsonl", [{"id": "1", "p": 1, "q": 2}]))),
-    )
+    other = write_rows(tmp_path / "c.jsonl", [{"id": "1", "p": 1, "q": 2}])
+    refused(ValueError, "c.jsonl", score_pairs, str(a), str(other))

@@ -6,7 +6,6 @@ import math
 import tracemalloc
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +23,7 @@ from dialeval.baselines.overlap import (
     delta_bleu,
     weighted_precision,
 )
-from dialeval.baselines.reference import ReferenceMetric, fold
+from dialeval.baselines.reference import ReferenceMetric
 from dialeval.baselines.words import MissingResource
 from refusals import refused
 from small_resources import write_wordnet
@@ -184,21 +183,8 @@ def test_rouge_of_single_words_and_of_pairs(name: str, expected: float) -> None:
     assert scores.values[0] == pytest.approx(expected)
 
 
-def test_aggregation_vector() -> None:
-    scores = np.array([0.2, 0.5, 0.3])
-    assert fold(scores, [3], "avg")[0] == pytest.approx(0.333333333)
-    assert fold(scores, [3], "max")[0] == 0.5
-    partly = fold(np.array([math.nan, 0.4, math.nan]), [2, 1], "avg")
-    assert partly[0] == 0.4
-    assert math.isnan(partly[1])
-
-
 def test_smoothing_of_an_order_without_a_match() -> None:
     # Three four-grams, none shared: `exp` counts half a match, `add-epsilon` a tenth of one.
     shared = 5 / 6 * 3 / 5 * 1 / 4
     assert value_of(Bleu4(smoothing="exp"), CAT, CATS[:1]) == pytest.approx((shared / 6) ** 0.25)
     assert value_of(Bleu4(smoothing="add-epsilon"), CAT, CATS[:1]) == pytest.approx((shared / 30) ** 0.25)
-
-
-def test_clipping_takes_the_largest_count_of_any_reference() -> None:
-    assert value_of(Bleu1(), "the the the", ["the mat here", "the the mat"]) == pytest.approx(2 / 3)

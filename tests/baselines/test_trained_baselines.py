@@ -179,29 +179,18 @@ def corpora(tmp_path: Path) -> Path:
     def text(*kept: str) -> str:
         return " ".join([*kept, *rng.choice(WORDS, size=4)])
 
-    groups = [
-        {
-            "id": f"g{number}",
-            "context": [text(word)],
-            "positive_responses": [text(word, word) for _ in range(3)],
-            "random_negative_responses": [text("dog") for _ in range(3)],
-            "adversarial_negative_responses": [text("dog", word) for _ in range(3)],
-        }
-        for number, word in enumerate(rng.choice(WORDS, size=24))
-    ]
-    ratings = [
-        {
-            "id": f"r{number}",
-            "context": [text()],
-            "response": text(),
-            "references": [text()],
-            "scores": {"overall": int(rng.integers(1, 6))},
-            "split": "dev" if number % 3 else "train",
-        }
-        for number in range(30)
-    ]
-    for path, rows in ((root / "pp" / "dev.jsonl", groups), (root / "ratings" / "dstc7.jsonl", ratings)):
-        write_rows(path, rows)
+    groups = []
+    for number, word in enumerate(rng.choice(WORDS, size=24)):
+        kinds = {"positive": (word, word), "random_negative": ("dog",), "adversarial_negative": ("dog", word)}
+        replies = {f"{kind}_responses": [text(*kept) for _ in range(3)] for kind, kept in kinds.items()}
+        groups.append({"id": f"g{number}", "context": [text(word)], **replies})
+    ratings = []
+    for number in range(30):
+        row = {"id": f"r{number}", "context": [text()], "response": text(), "references": [text()]}
+        scores, split = {"overall": int(rng.integers(1, 6))}, "dev" if number % 3 else "train"
+        ratings.append({**row, "scores": scores, "split": split})
+    write_rows(root / "pp" / "dev.jsonl", groups)
+    write_rows(root / "ratings" / "dstc7.jsonl", ratings)
     (root / "overlaps.json").write_text("{}")
     (root / "ratings" / "overlaps.json").write_text("[]")
     return root
@@ -261,12 +250,11 @@ def test_what_ships_prefers_the_reply_to_its_context(name: str) -> None:
     contexts, replies, references = zip(*TALK, strict=True)
     rows = [(said, asked) for asked in range(len(TALK)) for said in range(len(TALK))]
     metric = dialeval.load(name, device="cpu")
-    scores = metric.score(
+    columns = (
         [replies[said] for said, _ in rows],
-        [[contexts[asked]] for _, asked in rows],
-        [[references[asked]] for _, asked in rows],
+        *([[side[asked]] for _, asked in rows] for side in (contexts, references)),
     )
-    values = scores.values.reshape(len(TALK), len(TALK))
+    values = metric.score(*columns).values.reshape(len(TALK), len(TALK))
     right = np.diag(values).mean()
     wrong = values[~np.eye(len(TALK), dtype=bool)].mean()
     assert right > wrong

@@ -232,6 +232,7 @@ WRONG: list[tuple[tuple[str, ...], dict[str, Any], str]] = [
     (("--scale", "human_percentile"), {"metric": "variety"}, "human_percentile"),
     ((), {"output": "rows.jsonl"}, "rows.jsonl"),
     ((), {"output": "."}, "jsonl"),
+    ((), {"output": "rows.jsonl/scores.jsonl"}, "rows.jsonl"),
     ((), {"output": ""}, "output"),
     (("-i", ""), {}, "input"),
     (("--dtype", "float32"), {}, "dtype"),

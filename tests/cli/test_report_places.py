@@ -225,13 +225,6 @@ def test_what_no_run_has_written_is_kept_in_a_folder_of_results(command: list[st
         Path(name).unlink()
 
 
-def test_a_folder_of_results_is_written_again() -> None:
-    command = ["robustness", "-m", "python:toy_benchmark:count_words", "-i", "rows.jsonl", "-a", "repetition"]
-    for _ in range(2):
-        code, message = run(*command, "--out", "results", "--quiet")
-        assert code == 0, message
-
-
 def test_nothing_of_a_former_run_stays_beside_the_results_of_another() -> None:
     """It would be read as of this one."""
     command = ["robustness", "-m", "python:toy_benchmark:count_words", "-i", "rows.jsonl", "-a", "repetition"]

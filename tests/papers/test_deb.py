@@ -13,10 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import expit
 
-from dialeval.checkpoints.config import CheckpointConfig, LoraSettings, encoder_source
-from dialeval.core.exchange import Exchange
-from dialeval.encoders.batching import collate
-from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.papers.deb import (
     Deb,
     DebNetwork,
@@ -34,29 +30,11 @@ from dialeval.papers.deb import (
 )
 from dialeval.papers.learned import quantile_curves
 from refusals import refused
-
-LAYOUT = PairFormat(max_length=32, separator=" ", segment_ids=True)
-TEXTS = [
-    Exchange(("hello there", "how are you"), "i am fine thanks"),
-    Exchange(("what do you like to eat",), "fish and chips please"),
-    Exchange(("shall we go for a walk", "yes please", "the weather is nice"), "see you tomorrow then"),
-]
+from small_checkpoints import TEXTS, small_network, tensors
 
 
 def network(folder: Path, *, pooled: bool = True, bias: bool = True) -> DebNetwork:
-    torch.manual_seed(3)
-    config = CheckpointConfig(
-        "deb",
-        encoder=encoder_source(str(folder), "lora"),
-        layout=LAYOUT,
-        architecture={"pooled": pooled, "bias": bias},
-        contaminated_by=("dailydialogpp_dev",),
-    )
-    return DebNetwork.create(config, lora=LoraSettings(rank=2, alpha=4)).eval()
-
-
-def tensors(one: DebNetwork, exchanges: list[Exchange] = TEXTS) -> dict[str, torch.Tensor]:
-    return collate(PairTokenizer(one.tokenizer, LAYOUT).pairs(exchanges), 0, segment_ids=True)
+    return small_network("deb", folder, architecture={"pooled": pooled, "bias": bias})
 
 
 # --- losses ----------------------------------------------------------------------------------------
@@ -160,18 +138,6 @@ def test_reliability_by_hand() -> None:
 # --- network and checkpoint ------------------------------------------------------------------------
 
 
-def test_pooled_head_is_the_formula(tiny_encoder: Path) -> None:
-    one = network(tiny_encoder)
-    given_tensors = tensors(one)
-    with torch.no_grad():
-        row = one(**given_tensors)
-        first = one.hidden(**given_tensors)[:, 0]
-        features = torch.tanh(first @ one.pooler.weight.T + one.pooler.bias)
-        logits = features @ one.classifier.weight.T + one.classifier.bias
-    assert row.shape == (3, 34)
-    torch.testing.assert_close(row, torch.cat([features, logits], dim=1))
-
-
 def test_paper_head_has_neither_pooler_nor_bias(tiny_encoder: Path) -> None:
     one = network(tiny_encoder, pooled=False, bias=False)
     assert one.pooler is None
@@ -204,7 +170,7 @@ def test_original_head_scores_as_bert_does(tiny_encoder: Path, tmp_path: Path) -
     bert.save_pretrained(tmp_path)
     for file in tiny_encoder.glob("tokenizer*"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    one = network(tmp_path)
+    one = small_network("deb", tmp_path, tuning="frozen")
     words = MaskedWordHead(32, bert.config.vocab_size).eval()
     one.load_original_head(tmp_path, words)
     given_tensors = tensors(one)
@@ -222,10 +188,8 @@ def test_checkpoint_keeps_temperature_quantiles_and_contamination(tiny_encoder: 
     with torch.no_grad():
         logits = one(**tensors(one))[:, -2:].numpy()
     one.temperature.fill_(2.5)
-    one.config = replace(
-        one.config, quantiles={"native": quantile_curves(np.linspace(0, 1, 50), np.linspace(0, 0.5, 50))}
-    )
-    one.round_tuned()
+    curves = {"native": quantile_curves(np.linspace(0, 1, 50), np.linspace(0, 0.5, 50))}
+    one.config = replace(one.config, quantiles=curves, contaminated_by=("dailydialogpp_dev",))
     one.save_pretrained(tmp_path)
     metric = Deb(tmp_path, device="cpu")
     scores = metric.score_exchanges(TEXTS)
@@ -238,7 +202,9 @@ def test_checkpoint_keeps_temperature_quantiles_and_contamination(tiny_encoder: 
 
 
 def test_a_scale_that_is_not_there_is_refused_before_anything_is_encoded(tiny_encoder: Path, tmp_path: Path) -> None:
-    network(tiny_encoder).save_pretrained(tmp_path)
+    one = network(tiny_encoder)
+    one.config = replace(one.config, quantiles={})
+    one.save_pretrained(tmp_path)
     metric = Deb(tmp_path, device="cpu")
     metric.encoder = None  # type: ignore[assignment]
     for scale, named in (("human_percentile", "quantiles"), ("stars", "stars")):

@@ -86,12 +86,6 @@ def test_metrics_of_one_encoder_share_it_and_encode_a_pair_once(
 # --- values ----------------------------------------------------------------------------------------
 
 
-def test_identical_sets(tiny_encoder: Path) -> None:
-    fbd = made("fbd", tiny_encoder).score(HUMAN, CONTEXTS, HUMAN)
-    assert fbd.aggregate == pytest.approx(0, abs=1e-9)
-    assert made("prd", tiny_encoder).score(HUMAN, CONTEXTS, HUMAN).aggregate == pytest.approx(1, abs=1e-6)
-
-
 def test_fbd_is_the_distance_of_the_two_feature_sets(tiny_encoder: Path) -> None:
     """By the textbook formula, with a covariance of full rank for which it is safe."""
     from scipy.linalg import sqrtm

@@ -10,14 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from dialeval.checkpoints.config import CheckpointConfig, LoraSettings, encoder_source
-from dialeval.core.exchange import Exchange
-from dialeval.encoders.batching import collate
-from dialeval.encoders.layout import PairFormat, PairTokenizer
 from dialeval.papers.quantidce import (
     MultiLevelRanking,
     QuantiDce,
-    QuantiDceNetwork,
     Trace,
     binary_loss,
     centroids,
@@ -33,6 +28,7 @@ from dialeval.papers.quantidce import (
     vanilla_ranking_loss,
 )
 from refusals import refused
+from small_checkpoints import TEXTS, small_network, tensors
 
 #: Scores per level from low to high, two replies each.
 CASES = {
@@ -51,39 +47,32 @@ def case(*names: str) -> Tensor:
 # --- multi-level ranking ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "separation", "per_item", "level_mean", "correct", "printed", "code", "paper", "as_printed"),
-    [
-        ("A", 0.3, 0.2, 0.1, 0.0, 0.9, 0.4, 0.5, 1.4),
-        ("B", 0.3, 0.2, 0.1, 0.9, 0.0, 1.3, 1.4, 0.5),
-        ("C", 0.0, 0.0, 0.0, 0.0, 1.2, 0.0, 0.0, 1.2),
-        ("D", 1.2, 0.0, 0.0, 0.0, 0.0, 1.2, 1.2, 1.2),
-        ("E", 0.0, 0.0, 0.0, 1.2, 0.0, 1.2, 1.2, 0.0),
-    ],
-)
-def test_table_of_the_specification(
-    name: str,
-    separation: float,
-    per_item: float,
-    level_mean: float,
-    correct: float,
-    printed: float,
-    code: float,
-    paper: float,
-    as_printed: float,
-) -> None:
+#: By case: separation; compactness of each reply and of the mean; the right order and the printed one; the sum as the
+#: code has it, as the paper means it, and as it is printed.
+TABLE = {
+    "A": (0.3, 0.2, 0.1, 0.0, 0.9, 0.4, 0.5, 1.4),
+    "B": (0.3, 0.2, 0.1, 0.9, 0.0, 1.3, 1.4, 0.5),
+    "C": (0.0, 0.0, 0.0, 0.0, 1.2, 0.0, 0.0, 1.2),
+    "D": (1.2, 0.0, 0.0, 0.0, 0.0, 1.2, 1.2, 1.2),
+    "E": (0.0, 0.0, 0.0, 1.2, 0.0, 1.2, 1.2, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_table_of_the_specification(name: str) -> None:
     scores = case(name)
     centres = centroids(scores)
-    near = {"abs": 1e-12}
-    assert separation_loss(centres).item() == pytest.approx(separation, **near)
-    assert compactness_loss(scores, centres, kind="per_item").item() == pytest.approx(per_item, **near)
-    assert compactness_loss(scores, centres).item() == pytest.approx(level_mean, **near)
-    assert ordering_loss(centres).item() == pytest.approx(correct, **near)
-    assert ordering_loss(centres, "as_printed").item() == pytest.approx(printed, **near)
-    assert MultiLevelRanking()(scores).item() == pytest.approx(code, **near)
-    assert MultiLevelRanking(compactness="per_item")(scores).item() == pytest.approx(paper, **near)
-    reversed_order = MultiLevelRanking(compactness="per_item", ordering="as_printed")
-    assert reversed_order(scores).item() == pytest.approx(as_printed, **near)
+    losses = [
+        separation_loss(centres),
+        compactness_loss(scores, centres, kind="per_item"),
+        compactness_loss(scores, centres),
+        ordering_loss(centres),
+        ordering_loss(centres, "as_printed"),
+        MultiLevelRanking()(scores),
+        MultiLevelRanking(compactness="per_item")(scores),
+        MultiLevelRanking(compactness="per_item", ordering="as_printed")(scores),
+    ]
+    assert [loss.item() for loss in losses] == pytest.approx(TABLE[name], abs=1e-12)
 
 
 @pytest.mark.parametrize(("off", "remaining"), [("separation", 1.0), ("compactness", 1.2), ("ordering", 0.4)], ids=str)
@@ -133,15 +122,12 @@ def test_feature_ranking_by_hand() -> None:
 
 
 def spec_traces() -> tuple[Trace, Trace]:
-    def trace(hidden: list[Any], attention: list[Any], score: float) -> Trace:
-        return Trace(
-            (torch.tensor(hidden, dtype=torch.float64),),
-            (torch.tensor(attention, dtype=torch.float64),),
-            torch.tensor([score], dtype=torch.float64),
-        )
+    def trace(*values: list[Any]) -> Trace:
+        hidden, attention, score = (torch.tensor(value, dtype=torch.float64) for value in values)
+        return Trace((hidden,), (attention,), score)
 
-    teacher = trace([[1, 2], [0, -1]], [[0.7, 0.3], [0.5, 0.5]], 0.6)
-    return teacher, trace([[1.5, 2], [0, 0]], [[0.6, 0.4], [0.5, 0.5]], 0.7)
+    teacher = trace([[1, 2], [0, -1]], [[0.7, 0.3], [0.5, 0.5]], [0.6])
+    return teacher, trace([[1.5, 2], [0, 0]], [[0.6, 0.4], [0.5, 0.5]], [0.7])
 
 
 def test_distillation_of_the_specification() -> None:
@@ -172,31 +158,8 @@ def test_distillation_gradient_reaches_the_student_only() -> None:
     assert fixed.grad is None
 
 
-LAYOUT = PairFormat(max_length=32, separator=" ", segment_ids=True)
-TEXTS = [
-    Exchange(("hello there", "how are you"), "i am fine thanks"),
-    Exchange(("what do you like to eat",), "fish"),
-    Exchange(("shall we go for a walk", "yes please", "the weather is nice"), "see you tomorrow then"),
-]
-
-
-def network(folder: Path) -> QuantiDceNetwork:
-    torch.manual_seed(3)
-    config = CheckpointConfig(
-        "quantidce",
-        encoder=encoder_source(str(folder), "lora"),
-        layout=LAYOUT,
-        contaminated_by=("dailydialogpp_dev", "dailydialog_grade"),
-    )
-    return QuantiDceNetwork.create(config, lora=LoraSettings(rank=2, alpha=4)).eval()
-
-
-def tensors(one: QuantiDceNetwork, exchanges: list[Exchange] = TEXTS) -> dict[str, Tensor]:
-    return collate(PairTokenizer(one.tokenizer, LAYOUT).pairs(exchanges), 0, segment_ids=True)
-
-
 def test_a_trace_is_the_same_pass(tiny_encoder: Path) -> None:
-    one = network(tiny_encoder)
+    one = small_network("quantidce", tiny_encoder)
     given_tensors = tensors(one)
     with torch.no_grad():
         row = one(**given_tensors)
@@ -211,7 +174,7 @@ def test_a_trace_is_the_same_pass(tiny_encoder: Path) -> None:
 
 
 def test_scores_before_the_softmax_give_the_probabilities_after_it(tiny_encoder: Path) -> None:
-    one = network(tiny_encoder)
+    one = small_network("quantidce", tiny_encoder)
     given_tensors = tensors(one)
     with torch.no_grad():
         after = one.trace(**given_tensors)
@@ -225,17 +188,17 @@ def test_scores_before_the_softmax_give_the_probabilities_after_it(tiny_encoder:
 
 
 def test_checkpoint_scores_lie_between_1_and_5(tiny_encoder: Path, tmp_path: Path) -> None:
-    one = network(tiny_encoder)
-    one.round_tuned()
+    one = small_network("quantidce", tiny_encoder)
     with torch.no_grad():
         expected = 1 + 4 * one(**tensors(one))[:, -1].double().numpy()
-    one.config = replace(one.config, name="tiny")
+    leaks = ("dailydialogpp_dev", "dailydialog_grade")
+    one.config = replace(one.config, quantiles={}, contaminated_by=leaks)
     one.save_pretrained(tmp_path)
     metric = QuantiDce(tmp_path, device="cpu")
     scores = metric.score_exchanges(TEXTS)
     assert scores.values == pytest.approx(expected, abs=1e-5)
     assert ((scores.values > 1) & (scores.values < 5)).all()
-    assert metric.contaminated_by == {"dailydialogpp_dev", "dailydialog_grade"}
+    assert metric.contaminated_by == set(leaks)
     assert metric.score_exchanges(TEXTS[::-1]).values[::-1] == pytest.approx(scores.values, abs=1e-6)
     refused(ValueError, "quantiles", metric.score_exchanges, TEXTS, scale="human_percentile")
 

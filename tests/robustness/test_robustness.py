@@ -337,11 +337,8 @@ def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> N
     spec = "python:test_robustness:n_words?name=words"
     done = invoke("robustness", "-m", spec, "-i", plain, "-o", out, "-a", "reverse,repetition,no_punctuation")
     rows = read_rows(out / "robustness.jsonl")
-    assert [(row["metric"], row["attack"], row["n"]) for row in rows] == [
-        ("words", "reverse", 8),
-        ("words", "repetition", 8),
-        ("words", "no_punctuation", 8),
-    ]
+    attacks = ("reverse", "repetition", "no_punctuation")
+    assert [(row["metric"], row["attack"], row["n"]) for row in rows] == [("words", attack, 8) for attack in attacks]
     assert (rows[1]["preferred"], rows[1]["preferred_low"]) == (0, 0)
     page = (out / "robustness.md").read_text()
     assert "| repetition | 0.000 [0.000, 0.324] |" in page

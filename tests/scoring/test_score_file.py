@@ -173,15 +173,6 @@ def test_bad_rows_are_set_aside_again_when_the_run_goes_on() -> None:
     assert [one["row"] for one in read_json_lines(Path("scores.jsonl.rejects.jsonl"))] == [0, N_ROWS + 1]
 
 
-@pytest.mark.parametrize("place", ["rows.jsonl", "folder", "nowhere/scores.jsonl", ""])
-def test_places_that_cannot_be_written(place: str) -> None:
-    Path("folder").mkdir()
-    before = Path("rows.jsonl").read_bytes()
-    with pytest.raises((ValueError, OSError)):
-        run(place, overwrite=True)
-    assert Path("rows.jsonl").read_bytes() == before
-
-
 @pytest.mark.slow
 def test_a_second_process_is_refused_and_a_killed_one_continued() -> None:
     command = [sys.executable, overlap_metric.__file__, "score", "-m", "overlap", "-i", "rows.jsonl", "-o", "out.csv"]

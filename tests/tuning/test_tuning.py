@@ -282,14 +282,10 @@ def test_a_bad_row_is_named(changed: dict[str, Any], named: str, judge: Path, tm
 
 def test_a_bad_pair_is_named() -> None:
     pairs = compared(rated(60))
-    refused(
-        dialeval.BadRow, "preferred", lambda: read_opinions(Source([*pairs[:3], {**pairs[3], "preferred": "both"}]))
-    )
-    refused(
-        dialeval.BadRow,
-        "response_b",
-        lambda: read_opinions(Source([{"context": ["x"], "response_a": "y", "preferred": "a"}])),
-    )
+    both = [*pairs[:3], {**pairs[3], "preferred": "both"}]
+    refused(dialeval.BadRow, "preferred", read_opinions, Source(both))
+    alone = {"context": ["x"], "response_a": "y", "preferred": "a"}
+    refused(dialeval.BadRow, "response_b", read_opinions, Source([alone]))
 
 
 # --- what is written -------------------------------------------------------------------------------
@@ -312,12 +308,8 @@ def test_the_record_holds_figures_and_no_text(done: tuple[Tuned, Path]) -> None:
 def test_percentiles_that_no_longer_hold_are_gone_or_new(judge: Path, done: tuple[Tuned, Path], tmp_path: Path) -> None:
     outcome, folder = done
     row = rated(3, seed=4)[0]
-    given = ([row["response"]], [row["context"]])
-    refused(
-        ValueError,
-        "quantiles",
-        lambda: dialeval.load("judge", checkpoint=folder, device="cpu").score(*given, scale="human_percentile"),
-    )
+    without = dialeval.load("judge", checkpoint=folder, device="cpu")
+    refused(ValueError, "quantiles", without.score, [row["response"]], [row["context"]], scale="human_percentile")
     assert not outcome.has_percentile
     assert 'scale="human_percentile"' not in (folder / "README.md").read_text()
     former = set(CheckpointConfig.read(judge).quantiles)
@@ -325,10 +317,8 @@ def test_percentiles_that_no_longer_hold_are_gone_or_new(judge: Path, done: tupl
     people = rated(90, seed=11)
     tuned(rated(300), judge, tmp_path / "mine", human=people)
     last = dialeval.load("judge", checkpoint=tmp_path / "mine", device="cpu")
-    columns = {name: [row[name] for row in people] for name in ("response", "context", "facts")}
-    shares = last.score(
-        columns["response"], columns["context"], facts=columns["facts"], scale="human_percentile"
-    ).values
+    responses, contexts, facts = ([row[name] for row in people] for name in ("response", "context", "facts"))
+    shares = last.score(responses, contexts, facts=facts, scale="human_percentile").values
     assert float(np.median(shares)) == pytest.approx(0.5, abs=0.03)
     assert shares.min() <= 0.01
     assert shares.max() >= 0.99
