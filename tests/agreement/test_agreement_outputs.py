@@ -100,6 +100,9 @@ def test_the_agreement_command(files, tmp_path):
     arguments = ["agreement", "-m", "python:toy_benchmark:count_words,python:toy_benchmark:picky", "-b", files["toy"]]
     done = invoke(*arguments, "--out", out, "--resamples", 100, "--plots", "none")
     assert re.search("picky.* 12 ", done.output)
+    for text in (done.output, *((out / f"leaderboard.{kind}").read_text() for kind in ("md", "html"))):
+        assert "worst rows" in text
+        assert "kappa" in text
     assert sorted(path.name for path in out.iterdir()) == [
         "agreement.jsonl", "excluded.jsonl", "filters.jsonl", "leaderboard.html", "leaderboard.md", "run.json",
         "tests.jsonl", "values",

@@ -16,7 +16,7 @@ from dialeval.agreement.settings import Settings
 from dialeval.readers import Source
 from dialeval.tuning.opinions import Ratings, read_opinions
 from number_metrics import Distance, Number
-from shell import invoke, write_rows
+from shell import write_rows
 
 TURN = {"context": ["Hi"], "response": "Hello"}
 #: Ratings as people write them, and what each says of the reply as a whole.
@@ -27,17 +27,16 @@ FORMS: list[tuple[dict[str, Any], list[float]]] = [
     ({"ratings": {"wit": [1], "Overall": [4, 5, 3]}}, [4.0, 5.0, 3.0]),
     ({"ratings": {"wit": [1, 2]}}, [1.0, 2.0]),
     ({"ratings": {"overall": [], "wit": [1, 2]}}, [1.0, 2.0]),
+    ({"ratings": {"wit": 2, "overall": 3}}, [3.0]),
     ({"rating": 2, "ratings": [1, 3]}, [1.0, 3.0]),
 ]
 
 
 @pytest.mark.parametrize(("given", "meant"), FORMS)
 def test_ratings_mean_the_same_in_tune_and_agreement(tmp_path: Path, given: dict[str, Any], meant: list[float]) -> None:
-    rows = [{**TURN, **given}]
-    opinions = read_opinions(Source(rows))
+    opinions = read_opinions(Source([{**TURN, **given}, {**TURN, "response": "Ho", "ratings": [1, 2]}]))
     assert isinstance(opinions, Ratings)
-    told = opinions.raters[0] if opinions.raters else tuple(meant)
-    assert list(told) == meant
+    assert list(opinions.raters[0]) == meant
     file = tmp_path / "own.jsonl"
     file.write_text(json.dumps({**TURN, **{k: v for k, v in given.items() if v}}) + "\n")
     if given == {"ratings": {"overall": [], "wit": [1, 2]}}:
@@ -101,15 +100,3 @@ def test_where_nobody_rates_a_row_as_bad_there_is_no_kappa(tmp_path: Path) -> No
     assert np.isnan(found.kappa)
     assert len(found.lines) == 1
     assert found.hits_by_chance == found.n_worst
-
-
-def test_the_command_says_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write_rows("own.jsonl", rated(60, 1.0))
-    asked = ["agreement", "-m", "python:number_metrics:value", "-b", "own.jsonl", "--out", "out", "--resamples", "200"]
-    ended = invoke(*asked, "--plots", "none")
-    for text in (ended.output, Path("out/leaderboard.md").read_text(), Path("out/leaderboard.html").read_text()):
-        assert "worst rows" in text
-        assert "kappa" in text
-        assert "there are 60" in text
-    assert json.loads(Path("out/filters.jsonl").read_text())["n"] == 60

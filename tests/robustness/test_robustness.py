@@ -79,11 +79,9 @@ def test_attacks_that_change_nothing_or_leave_nothing_give_no_pair(name: str) ->
     assert attacked(name, YES) is None
 
 
-@pytest.mark.parametrize("reply", ["ha ha ha", "  yes  yes "])
-def test_equal_words_cannot_be_put_in_another_order(reply: str) -> None:
-    exchange = Exchange(("Hi",), reply)
-    assert attacked("jumble", exchange) is None
-    assert attacked("reverse", exchange) is None
+@pytest.mark.parametrize("name", ["reverse", "jumble"])
+def test_equal_words_cannot_be_put_in_another_order(name: str) -> None:
+    assert attacked(name, Exchange(("Hi",), "  yes  yes ")) is None
 
 
 def test_random_reply_comes_from_another_context_and_is_no_reference() -> None:
@@ -269,11 +267,11 @@ def test_a_set_with_attacks_of_its_own(adversarial: Path) -> None:
     refused(ValueError, "jumble", gather, adversarial, ["jumble"])
 
 
-def test_metrics_that_compare_with_the_true_reply_itself_are_left_out(adversarial: Path) -> None:
-    found = run([Bleu1(), n_words], gather(adversarial))
-    assert [metric for metric, _ in found.skipped] == ["bleu1"]
-    assert "by construction" in found.skipped[0][1]
-    assert {one.metric for one in found.verdicts} == {"n_words"}
+def test_metrics_of_systems_and_those_that_compare_with_the_true_reply_itself_are_left_out(adversarial: Path) -> None:
+    outcome = run([Bleu1(), Variety(), n_words], gather(adversarial))
+    assert [metric for metric, _ in outcome.skipped] == ["bleu1", "variety"]
+    assert "by construction" in outcome.skipped[0][1]
+    assert {verdict.metric for verdict in outcome.verdicts} == {"n_words"}
 
 
 def test_rated_benchmarks_give_the_replies_of_people(tmp_path: Path) -> None:
@@ -299,8 +297,6 @@ class Broken(Metric):
     info = MetricInfo("broken", "Broken", Level.TURN, True, (0, 1), "fails")
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        import numpy as np
-
         if any(row.response.startswith("Yes, 3") for row in exchanges):
             raise RuntimeError("no threes")
         return Judged(np.array([np.nan if row.response.startswith("Yes, 4") else 0.5 for row in exchanges]))
@@ -324,12 +320,6 @@ def test_rows_that_fail_are_told_and_sink_nothing(plain: Path) -> None:
     assert (verdict.n, verdict.n_unscored) == (6, 2)
     assert any(re.search("broken.* 2 ", text) for text in hears.told)
     assert found.verdicts[1].n == 8
-
-
-def test_metrics_of_systems_are_left_out(plain: Path) -> None:
-    found = run([Variety(), n_words], gather(plain, ["reverse"]))
-    assert [name for name, _ in found.skipped] == ["variety"]
-    assert {one.metric for one in found.verdicts} == {"n_words"}
 
 
 def test_the_command_writes_rows_page_and_plot(plain: Path, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 import dialeval
-from dialeval import benchmarks
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.core.exchange import Exchange
 from dialeval.judge import fitting
@@ -31,7 +30,6 @@ from dialeval.tuning.crossing import BeforeAfter, WithInterval, agreement_where_
 from dialeval.tuning.opinions import Preferences, Ratings, read_opinions
 from rated_rows import FACT_WORDS, compared, permuted, rated, small_judge
 from refusals import refused
-from shell import write_rows
 
 
 @pytest.fixture(scope="module")
@@ -248,17 +246,6 @@ def test_several_raters_have_a_ceiling(judge: Path, tmp_path: Path) -> None:
     assert len(apart) == 120, "a row for each rater is still one reply"
     assert human_ceiling(apart.raters) == pytest.approx(outcome.ceiling)
     assert tuned(rated(120), judge, tmp_path / "alone").ceiling is None
-
-
-def test_ratings_by_aspect_are_those_of_the_whole_impression(tmp_path: Path) -> None:
-    ratings = [{"overall": [3, 5], "wit": [1]}, {"wit": 2, "overall": 3}, [2, 5], {"wit": [1, 2]}] * 10
-    rows = [{"context": [f"Tea {n}?"], "response": "Yes.", "ratings": given} for n, given in enumerate(ratings)]
-    read = read_opinions(Source(rows))
-    assert isinstance(read, Ratings)
-    assert read.raters[:4] == ((3, 5), (3,), (2, 5), (1, 2))
-    path = tmp_path / "mine.jsonl"
-    write_rows(path, rows[:3])
-    assert benchmarks.load(path).dataset["ratings"][1] == {"wit": [2.0], "overall": [3.0]}
 
 
 @pytest.mark.parametrize(
