@@ -43,10 +43,6 @@ class Values:
         known = self.by_id if aspect is None else self.aspects.get(aspect, {})
         return np.array([known.get(key, math.nan) for key in ids], dtype=np.float64)
 
-    def aspects_of(self, key: str) -> dict[str, float]:
-        """The aspects that one row has."""
-        return {aspect: values[key] for aspect, values in self.aspects.items() if key in values}
-
 
 @dataclass(frozen=True)
 class StoredValues:
@@ -124,13 +120,13 @@ def _write(path: Path, header: Mapping[str, str], ids: Sequence[str], values: Va
     counts = {"rows": len(ids), "n_truncated": values.n_truncated, "n_empty": values.n_empty}
     # What only metrics that cost something tell.
     costs = {"took": dict(values.took), "told": values.signature} if values.took else {}
-    rows = (
-        {"id": key, "problem": values.problems[key]}
-        if key in values.problems
-        else {"id": key, "value": plain(values.by_id[key]), **({"aspects": aspects} if aspects else {})}
-        for key in ids
-        for aspects in [values.aspects_of(key)]
-    )
+    rows: list[dict[str, object]] = []
+    for key in ids:
+        if key in values.problems:
+            rows.append({"id": key, "problem": values.problems[key]})
+            continue
+        aspects = {aspect: column[key] for aspect, column in values.aspects.items() if key in column}
+        rows.append({"id": key, "value": plain(values.by_id[key]), **({"aspects": aspects} if aspects else {})})
     lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     first = json.dumps({**header, **counts, **costs, "sum": _sum(lines)}, ensure_ascii=False)
     write_atomically(path, [first, lines] if lines else [first])

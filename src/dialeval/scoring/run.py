@@ -25,6 +25,8 @@ from dialeval.scoring.score_table import OutputFormat, Record, Summary, output_f
 from dialeval.scoring.task import Chunk, Task, Twins, chunked, nothing_left, unscored
 from dialeval.scoring.worst import Worst
 
+#: What a run leaves beside its output: finished chunks while it is unfinished, bad rows, and the values of systems.
+JOURNAL, REJECTS, SUMMARY = ".partial", ".rejects.jsonl", ".summary.json"
 #: Called with the number of rows done so far, of all rows where it is known, and of those that an earlier run did.
 Progress = Callable[[int, int | None, int], None]
 #: Loads the metrics, once the rows are known to be good.
@@ -71,37 +73,20 @@ def score_file(
     path = real(Path(output))
     file_format = output_format(output)
     check_parent(path)
-    check_places(
-        {"the output": path, "the bad rows": rejects_path(path), "the summary": summary_path(path)}
-        | {"the unfinished run": journal_path(path)},
-        [task.source.input, *files],
-        replace=overwrite or journal_path(path).exists(),  # which tells what its run may replace
-    )
+    ends = {"the output": "", "the bad rows": REJECTS, "the summary": SUMMARY, "the unfinished run": JOURNAL}
+    places = {what: path.with_name(path.name + end) for what, end in ends.items()}
+    unfinished = places["the unfinished run"]  # which tells what its run may replace
+    check_places(places, [task.source.input, *files], replace=overwrite or unfinished.exists())
     task = replace(task.look_through(files, skip_bad=skip_bad), metrics=load())
     progress(0, task.n_checked, 0)
     # Before anything is written: a second process must not touch the files of the first.
-    with closing(Journal(journal_path(path), task.identity(), fresh=not resume, overwrite=overwrite)) as journal:
+    with closing(Journal(unfinished, task.identity(), fresh=not resume, overwrite=overwrite)) as journal:
         check_places({"the output": path}, (), replace=journal.may_replace)
-        with _in_place(rejects_path(path)) if skip_bad else nullcontext() as stream:
+        with _in_place(places["the bad rows"]) if skip_bad else nullcontext() as stream:
             rejects = Rejects(stream) if stream else None
             summary = _score_with(journal, task, path, file_format, rejects, progress, worst)
         journal.drop()
     return summary
-
-
-def journal_path(output: Path) -> Path:
-    """Where the finished chunks of an unfinished run lie."""
-    return output.with_name(output.name + ".partial")
-
-
-def rejects_path(output: Path) -> Path:
-    """Where bad rows go."""
-    return output.with_name(output.name + ".rejects.jsonl")
-
-
-def summary_path(output: Path) -> Path:
-    """Where the values of systems go."""
-    return output.with_name(output.name + ".summary.json")
 
 
 def _score_with(
@@ -118,7 +103,7 @@ def _score_with(
     if task.of_rows and journal.next_finished() is not None:
         raise ValueError(_changed(journal, "ends earlier than it did"))
     if task.of_systems:
-        with _in_place(summary_path(path)) as stream:
+        with _in_place(path.with_name(path.name + SUMMARY)) as stream:
             stream.write(json_text(summary.to_dict(), indent=2).encode() + b"\n")
     with replacing(path) as hidden:
         with hidden.open("wb") as stream:
