@@ -74,7 +74,7 @@ def test_every_aspect_of_both_sides(toy: Path, tmp_path: Path) -> None:
         ("overall", "", cells["overall", ""].value)
     ]
 
-    again = measured(toy, unwilling(), tmp_path / "values", following=True)
+    again = measured(toy, Unwilling(), tmp_path / "values", following=True)
     assert {key: one.value for key, one in table(again).items()} == {key: one.value for key, one in cells.items()}
 
 
@@ -88,14 +88,11 @@ def test_an_aspect_has_the_direction_of_its_metric(toy: Path) -> None:
         assert (one.higher_is_better, turned[question].higher_is_better) == (True, False)
 
 
-def unwilling() -> Noting:
+class Unwilling(Noting):
     """A metric that must not be asked: everything is kept."""
 
-    class Unwilling(Noting):
-        def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-            raise AssertionError
-
-    return Unwilling()
+    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
+        raise AssertionError
 
 
 def test_what_was_said_next_is_given_only_on_request(toy: Path, tmp_path: Path) -> None:

@@ -112,18 +112,13 @@ def test_the_agreement_command(files, tmp_path):
     assert (out / "agreement.jsonl").read_bytes() == before
 
 
-def scores_of_two_bots(tmp_path):
-    for name, shift in (("old", 0), ("new", 1)):
-        rows = ({"row": at, "density": at % 5 + shift * (at % 2)} for at in range(40))
-        write_rows(tmp_path / f"{name}.jsonl", rows)
-        shown = ({"context": [f"question {at // 4}"], "response": name} for at in range(40))
-        write_rows(tmp_path / f"{name}_rows.jsonl", shown)
-    return [tmp_path / "old.jsonl", tmp_path / "new.jsonl"]
-
-
 def test_files_without_ids_are_paired_only_where_their_contexts_are_the_same(tmp_path):
-    files = scores_of_two_bots(tmp_path)
-    rows = [tmp_path / "old_rows.jsonl", tmp_path / "new_rows.jsonl"]
+    files, rows = [], []
+    for name, shift in (("old", 0), ("new", 1)):
+        scores = ({"row": row, "density": row % 5 + shift * (row % 2)} for row in range(40))
+        files.append(write_rows(tmp_path / f"{name}.jsonl", scores))
+        shown = ({"context": [f"question {row // 4}"], "response": name} for row in range(40))
+        rows.append(write_rows(tmp_path / f"{name}_rows.jsonl", shown))
     invoke("compare", *files, code=2)
     (found,) = compare(*files, rows=rows)
     # Four rows to a context: contexts are what chance draws.

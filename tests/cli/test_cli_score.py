@@ -17,7 +17,9 @@ from typer.testing import CliRunner, Result
 
 import overlap_metric
 from dialeval.cli import build_app
+from dialeval.core.specs import Condition
 from dialeval.scoring.score_table import table
+from refusals import refused
 from shell import invoke, read_rows, write_rows
 
 ROWS = [
@@ -259,14 +261,6 @@ def test_wrong_usage(options: tuple[str, ...], changes: dict[str, str], named: s
     assert {name: Path(name).read_bytes() for name in files()} == before
 
 
-def test_unreadable_and_unwritable_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Path, *_: object) -> None:
-        raise PermissionError(13, "Permission denied", str(self))
-
-    monkeypatch.setattr(Path, "open", refuse)
-    assert re.fullmatch(r"error: .*rows\.jsonl.*Permission denied\n", score().stderr)
-
-
 def test_a_full_disk_is_the_machine_s_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -298,3 +292,57 @@ def test_rows_that_were_set_aside_are_not_missed_in_a_plot() -> None:
     assert invoke(*words).stdout.strip() == str(Path("plots", "scores_scores.png"))
     Path("some.jsonl").write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
     assert "row 3" in invoke(*words, code=2).stderr
+
+
+FLAGGED = ["judge", "judge.relevant", "deb", "judge.fluent", "other.fluent"]
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "below", "bound"),
+    [
+        ("relevant<0.2", "judge.relevant", True, 0.2),
+        (" judge > 1e-3 ", "judge", False, 0.001),
+        ("other.fluent<-1", "other.fluent", True, -1),
+    ],
+)
+def test_conditions_are_read(text: str, column: str, below: bool, bound: float) -> None:
+    flag = Condition.read(text, FLAGGED)
+    assert (flag.column, flag.below, flag.bound) == (column, below, bound)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "relevant", "relevant<", "relevant<=0.2", "relevant<0.2.3", "kind<0.2", "fluent<1"]
+)
+def test_what_is_no_condition_is_refused_by_its_text(text: str) -> None:
+    refused(ValueError, repr(text), Condition.read, text, FLAGGED)
+
+
+def test_the_command_writes_and_counts_them() -> None:
+    replies = ["I like it", "no no no", "what is it that you like"]
+    rows = [{"context": ["What do you like?"], "response": reply} for reply in replies]
+    write_rows("rows.jsonl", rows)
+    given = ["score", "-m", "python:number_metrics:letters", "-i", "rows.jsonl", "--flag", "letters<9"]
+    for output in ("scores.jsonl", "scores.csv", "scores.parquet"):
+        ended = invoke(*given, "-o", output)
+        assert "1 of them flagged" in ended.stderr
+    found = [row["flags"] for row in read_rows("scores.jsonl")]
+    assert found == pd.read_parquet("scores.parquet")["flags"].tolist()
+    assert [bool(one) for one in found] == [False, True, False]
+    invoke(*given[:-1], "kind<2", "-o", "more.jsonl", code=2)
+    assert not Path("more.jsonl").exists()
+
+
+@pytest.mark.parametrize(("known", "said"), [(3, "3 rows scored"), (2, "3 rows read, 2 of them scored"),
+                                             (0, "3 rows read, none of them scored")])  # fmt: skip
+def test_rows_without_a_value_are_not_called_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int, said: str
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = [{"context": ["Was ist das?"], "response": f"Das ist nicht gut für mich {at}."} for at in range(3)]
+    write_rows("rows.jsonl", rows)
+    Path(f"first_{known}.py").write_text(f"def some_{known}(rows):\n    return [1] * {known} + [None] * {3 - known}\n")
+    given = ["score", "-m", f"python:first_{known}:some_{known}", "-i", "rows.jsonl", "-o", "out.jsonl"]
+    ended = invoke(*given)
+    assert said in ended.stderr
+    # A function, or a language model, need not have learned from English.
+    assert "not English" not in ended.stderr

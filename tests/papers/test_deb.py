@@ -93,14 +93,11 @@ def test_of_the_chosen_tokens_80_percent_are_hidden_and_10_replaced() -> None:
     ],
 )
 def test_continuations_of_word_piece_and_byte_level_vocabularies(pieces: list[str], expected: list[bool]) -> None:
-    class Vocabulary:
-        def __len__(self) -> int:
-            return len(pieces)
-
+    class Vocabulary(list[str]):
         def convert_ids_to_tokens(self, ids: range) -> list[str]:
-            return [pieces[number] for number in ids]
+            return [self[number] for number in ids]
 
-    assert word_continuations(Vocabulary()).tolist() == expected
+    assert word_continuations(Vocabulary(pieces)).tolist() == expected
 
 
 # --- scoring rule ----------------------------------------------------------------------------------

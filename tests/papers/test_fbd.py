@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from dialeval.papers.fbd import Distance, Gaussian, MeanTerm, frechet_distance, influences
-from dialeval.statistics.moments import Moments
 from refusals import refused
 
 X_F2 = np.array([(0, 0), (2, 0), (0, 2), (2, 2)], dtype=np.float64)
@@ -72,15 +71,6 @@ def test_what_holds_for_any_two_sets(seed: int, n: int, m: int, d: int) -> None:
     assert between(x + 3, y + 3) == pytest.approx(distance, rel=1e-8)
     order = np.random.default_rng(seed).permutation(n)
     assert between(x[order], y) == pytest.approx(distance, rel=1e-9)
-
-
-@settings(max_examples=50, deadline=None)
-@given(seeds, st.integers(2, 40), st.integers(2, 40), st.integers(1, 30))
-def test_data_and_moments_agree(seed: int, n: int, m: int, d: int) -> None:
-    """The exact route over singular values of the data, and the one over eigenvalues of covariances."""
-    x, y = cloud(seed, n, d), cloud(seed + 1, m, d)
-    reduced = frechet_distance(Gaussian.of_moments(Moments.of(x)), Gaussian.of_moments(Moments.of(y)))
-    assert reduced.total == pytest.approx(between(x, y), rel=1e-8)
 
 
 @pytest.mark.parametrize("mean_term", ["squared", "norm"])

@@ -291,7 +291,7 @@ def test_a_file_that_is_written_while_it_is_read_is_refused(read: Any) -> None:
     refused(ValueError, "rows.jsonl changed", read, Written("rows.jsonl"))
 
 
-class Unsteady(Overlap):
+class Unsteady(Breaking):
     """Its last digits depend on how many rows it is given, as an encoder's do."""
 
     def judge(self, exchanges: Any, *, progress: bool = False) -> Any:
@@ -304,22 +304,15 @@ def test_the_same_row_twice_has_one_value(breaks: bool) -> None:
     """In chunks of other sizes, and in a run that went on."""
     text = {"context": ["the late bus"], "response": "the bus"}
     Path("rows.jsonl").write_text("".join(json.dumps(text | {"id": f"r{at}"}) + "\n" for at in range(N_ROWS)))
-    task = Task(Source("rows.jsonl"), {"overlap": Overlap.info})
+    task, metric = Task(Source("rows.jsonl"), {"overlap": Overlap.info}), Unsteady()
     if breaks:
+        metric.breaks = True
         with pytest.raises(KeyboardInterrupt):
-            score_file(task, "scores.jsonl", lambda: {"overlap": Unsteady()}, progress=stopped_at(FIRST_PAIRS))
+            score_file(task, "scores.jsonl", lambda: {"overlap": metric})
         assert Path("scores.jsonl.partial").exists()
-    score_file(task, "scores.jsonl", lambda: {"overlap": Unsteady()})
-    values = {one["overlap"] for one in read_json_lines(Path("scores.jsonl"))}
-    assert len(values) == 1
-
-
-def stopped_at(count: int) -> Any:
-    def reached(done: int, total: int | None, kept: int) -> None:
-        if done >= count:
-            raise KeyboardInterrupt
-
-    return reached
+        metric.breaks = False
+    score_file(task, "scores.jsonl", lambda: {"overlap": metric})
+    assert len({row["overlap"] for row in read_json_lines(Path("scores.jsonl"))}) == 1
 
 
 def test_rows_of_one_text_whose_values_differ_are_left_alone() -> None:

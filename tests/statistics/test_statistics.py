@@ -51,14 +51,6 @@ def test_correlations_match_their_definitions(pair):
         assert pearson(x, y).value == pytest.approx(np.corrcoef(x, y)[0, 1])
 
 
-def test_p_values_are_those_of_scipy():
-    random = np.random.default_rng(1)
-    x, y = random.normal(size=(2, 60))
-    assert pearson(x, y).p == stats.pearsonr(x, y).pvalue
-    assert spearman(x, y).p == stats.spearmanr(x, y).pvalue
-    assert kendall(x, y).p == stats.kendalltau(x, y).pvalue
-
-
 def test_point_biserial_and_accuracy():
     found = discrimination.point_biserial(LABELS, SCORES)
     assert found.value == pytest.approx(0.562211109, abs=1e-9)
@@ -141,15 +133,6 @@ def test_system_permutation_p_is_exact():
     assert system_level.permutation_p(x, y, "pearson") == (pytest.approx(reached / 120), "exact")
 
 
-def test_sampled_permutation_p_is_near_the_t_test():
-    random = np.random.default_rng(3)
-    x = random.normal(size=21)
-    y = 0.4 * x + random.normal(size=21)
-    p, method = system_level.permutation_p(x, y, "pearson")
-    assert method == "sampled"
-    assert p == pytest.approx(stats.pearsonr(x, y).pvalue, abs=0.01)
-
-
 def test_system_means_keep_the_order_of_first_occurrence():
     names, means = system_level.system_means([1.0, 5.0, 3.0], ["b", "a", "b"])
     assert names == ["b", "a"]
@@ -215,19 +198,6 @@ def test_every_resampled_statistic_equals_the_statistic_of_the_drawn_rows(drawn,
                 expected.pop("systems")
         for name, value in expected.items():
             assert found[name][number] == pytest.approx(value, abs=1e-9, nan_ok=True), name
-
-
-def test_interval_of_independent_rows_is_near_the_textbook_one():
-    random = np.random.default_rng(0)
-    x = random.normal(size=400)
-    y = 0.5 * x + random.normal(size=400)
-    groups = np.arange(400)
-    drawn = bootstrap.bootstrap({"r": bootstrap.pearson_of(x, y, groups, 400)}, 400, resamples=4000, seed=1)["r"]
-    found = bootstrap.interval(drawn)
-    z = np.arctanh(pearson(x, y).value)
-    assert found.low == pytest.approx(np.tanh(z - 1.96 / math.sqrt(397)), abs=0.02)
-    assert found.high == pytest.approx(np.tanh(z + 1.96 / math.sqrt(397)), abs=0.02)
-    assert found.resamples == 4000
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 8), min_size=1, max_size=6))
@@ -370,6 +340,7 @@ def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: py
     assert np.array_equal(np.concatenate(parts), whole[0])
     assert not np.array_equal(next(bootstrap.draw_counts(20, 33, 8, 20)), parts[0])
     assert (whole[0].sum(axis=1) == 20).all()
+    assert whole[0].sum(axis=0).min() > 15  # of 33, more or less: no group is left out
     assert parts[0].dtype == np.float64
     assert [len(part) for part in bootstrap.draw_counts(20, 3, 7, 10**6)] == [1, 1, 1]
     assert list(bootstrap.draw_counts(0, 3, 7, 1)) == []
