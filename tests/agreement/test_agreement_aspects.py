@@ -48,14 +48,14 @@ def measured(path: Path | str, metric: Any, values: Path | None = None, **settin
 
 
 def table(report: Report) -> dict[tuple[str, str], Any]:
-    return {(one.aspect, one.metric_aspect): one for one in report.aspects}
+    return {(result.aspect, result.metric_aspect): result for result in report.aspects}
 
 
 def test_every_aspect_of_both_sides(toy: Path, tmp_path: Path) -> None:
     report = measured(toy, Noting(), tmp_path / "values", following=True)
     cells = table(report)
     # All aspects of the benchmark, though only its main one is asked for on the leaderboard.
-    assert list(cells) == [(own, one) for own in ("overall", "grammar") for one in ("", "words", "reaction")]
+    assert list(cells) == [(own, result) for own in ("overall", "grammar") for result in ("", "words", "reaction")]
     words = np.array([len(str(row["response"]).split()) for row in ROWS], dtype=float)
     people = {name: np.array([np.mean(row["ratings"][name]) for row in ROWS]) for name in ("overall", "grammar")}
     for name, scores in people.items():
@@ -69,23 +69,25 @@ def test_every_aspect_of_both_sides(toy: Path, tmp_path: Path) -> None:
     assert reaction.low < reaction.value < reaction.high
     assert reaction.signature.endswith("|metric_aspect:reaction")
     assert "|inputs:following|" in reaction.signature
-    leaders = [one for one in report.results if one.level == "turn" and one.statistic == "spearman"]
-    assert [(one.aspect, one.metric_aspect, one.value) for one in leaders] == [
+    leaders = [result for result in report.results if result.level == "turn" and result.statistic == "spearman"]
+    assert [(result.aspect, result.metric_aspect, result.value) for result in leaders] == [
         ("overall", "", cells["overall", ""].value)
     ]
 
     again = measured(toy, Unwilling(), tmp_path / "values", following=True)
-    assert {key: one.value for key, one in table(again).items()} == {key: one.value for key, one in cells.items()}
+    assert {key: result.value for key, result in table(again).items()} == {
+        key: result.value for key, result in cells.items()
+    }
 
 
 def test_an_aspect_has_the_direction_of_its_metric(toy: Path) -> None:
     class Turned(Noting):
         info = replace(Noting.info, higher_is_better=False)
 
-    found, turned = (table(measured(toy, metric())) for metric in (Noting, Turned))
-    for question, one in found.items():
-        assert turned[question].value == pytest.approx(-one.value, nan_ok=True)
-        assert (one.higher_is_better, turned[question].higher_is_better) == (True, False)
+    plain, turned = (table(measured(toy, metric())) for metric in (Noting, Turned))
+    for question, result in plain.items():
+        assert turned[question].value == pytest.approx(-result.value, nan_ok=True)
+        assert (result.higher_is_better, turned[question].higher_is_better) == (True, False)
 
 
 class Unwilling(Noting):
@@ -117,7 +119,7 @@ class Halves(overlap_metric.Overlap):
             said = zip(dialogue.speakers, dialogue.turns, strict=True)
             return float(sum(len(turn.split()) for who, turn in said if who == speaker))
 
-        columns = {name.lower(): np.array([words(one, name) for one in dialogues]) for name in ("User", "System")}
+        columns = {name.lower(): np.array([words(result, name) for result in dialogues]) for name in ("User", "System")}
         return Judged(columns["user"] + columns["system"], aspects=columns)
 
 
@@ -128,5 +130,5 @@ def test_dialogues_come_with_their_speakers(tmp_path: Path) -> None:
         for n, talk in enumerate(turns)
     ]
     report = measured(write_rows(tmp_path / "toy.jsonl", rows), Halves())
-    cells = {aspect: one.value for (_, aspect), one in table(report).items()}
+    cells = {aspect: result.value for (_, aspect), result in table(report).items()}
     assert cells == {"": pytest.approx(math.nan, nan_ok=True), "user": pytest.approx(1), "system": pytest.approx(-1)}

@@ -30,11 +30,11 @@ QUICK = Settings(resamples=400, slow_resamples=100)
 @pytest.fixture(scope="module")
 def three(tmp_path_factory):
     folder = tmp_path_factory.mktemp("three")
-    found = []
+    loaded = []
     for seed in range(3):
         rows = [{**row, "dataset": f"toy{seed}", "id": f"{seed}-{row['id']}"} for row in rated_rows(seed=seed)]
-        found.append(benchmarks.load(write_rows(folder / f"toy{seed}.jsonl", rows)))
-    return found
+        loaded.append(benchmarks.load(write_rows(folder / f"toy{seed}.jsonl", rows)))
+    return loaded
 
 
 @pytest.fixture(scope="module")
@@ -105,19 +105,19 @@ def view(rows: list[tuple[str | None, float, float]], groups: list[int] | None =
 
 
 def test_within_systems() -> None:
-    found = within_systems("spearman", view(ROWS))
-    assert found.value == pytest.approx((4 * 0.8 + 3 * -1) / 7)
-    assert found.n == 7
+    result = within_systems("spearman", view(ROWS))
+    assert result.value == pytest.approx((4 * 0.8 + 3 * -1) / 7)
+    assert result.n == 7
     # Telling A from B earns nothing: all of B lies above all of A, and a metric that says so is worth the same.
     above = [(system, value + 100 * (system == "B"), human) for system, value, human in ROWS]
-    assert within_systems("spearman", view(above)).value == found.value
+    assert within_systems("spearman", view(above)).value == result.value
     assert math.isnan(within_systems("spearman", view(ROWS[7:])).value)
     assert within_systems("spearman", view(ROWS[7:])).statistic is None
 
 
 def test_without_people() -> None:
-    found = without_people("spearman", view(ROWS), {"B", "C", "D"})
-    assert (found.value, found.n) == (pytest.approx(0.8), 4)
+    result = without_people("spearman", view(ROWS), {"B", "C", "D"})
+    assert (result.value, result.n) == (pytest.approx(0.8), 4)
     # A row that names no system may be anybody's.
     assert without_people("spearman", view(ROWS), ()).n == 12
     assert math.isnan(without_people("spearman", view(ROWS), {"A", "B", "C", "D"}).value)
@@ -139,17 +139,17 @@ def test_resamples_are_the_statistic_of_the_rows_drawn(name: str) -> None:
     systems = np.repeat(["A", "B", "C"], [12, 9, 6])
     rows = [(str(system), float(draw.integers(9)), float(draw.integers(5))) for system in systems]
     groups = [number % 5 for number in range(len(rows))]
-    found, machines = within_systems(name, view(rows, groups)), without_people(name, view(rows, groups), {"B"})
-    assert found.statistic is not None
+    result, machines = within_systems(name, view(rows, groups)), without_people(name, view(rows, groups), {"B"})
+    assert result.statistic is not None
     assert machines.statistic is not None
     ones = np.ones((1, 5))
-    assert found.statistic(ones) == pytest.approx([found.value])
+    assert result.statistic(ones) == pytest.approx([result.value])
     assert machines.statistic(ones) == pytest.approx([machines.value])
     drawn = [row for row, group in zip(rows, groups, strict=True) for _ in range((2, 0, 1, 1, 1)[group])]
     parts = {who: [(x, y) for system, x, y in drawn if system == who] for who in "ABC"}
     values = [CORRELATIONS[name](*zip(*part, strict=True)).value for part in parts.values()]
     counts = np.array([[2.0, 0, 1, 1, 1]])
-    assert found.statistic(counts) == pytest.approx([np.average(values, weights=[len(p) for p in parts.values()])])
+    assert result.statistic(counts) == pytest.approx([np.average(values, weights=[len(p) for p in parts.values()])])
     both = [*parts["A"], *parts["C"]]
     assert machines.statistic(counts) == pytest.approx([CORRELATIONS[name](*zip(*both, strict=True)).value])
 
@@ -202,18 +202,18 @@ def test_every_result_has_them_and_so_has_every_output(
 def test_who_is_a_person_is_declared_as_the_data_have_it(name: str) -> None:
     """A system that always says the reference is the person who said it; one that hardly ever does is none."""
     for protocol in benchmarks.protocols(name):
-        found = benchmarks.load(name, protocol=protocol)
-        systems = found.dataset["system"][:]
-        assert {system for system in systems if system is not None} == set(found.info.systems)
-        assert found.info.written_by_people <= set(found.info.systems)
-        if found.info.level == "dialogue":
+        benchmark = benchmarks.load(name, protocol=protocol)
+        systems = benchmark.dataset["system"][:]
+        assert {system for system in systems if system is not None} == set(benchmark.info.systems)
+        assert benchmark.info.written_by_people <= set(benchmark.info.systems)
+        if benchmark.info.level == "dialogue":
             continue
-        rows = zip(systems, found.dataset["response"][:], found.dataset["references"][:], strict=True)
+        rows = zip(systems, benchmark.dataset["response"][:], benchmark.dataset["references"][:], strict=True)
         quotes: dict[str, list[bool]] = {}
         for system, response, references in rows:
             if system is not None:
                 quotes.setdefault(system, []).append(response in references)
         for system, quoted in quotes.items():
             if np.mean(quoted) > 0.05:
-                assert system in found.info.human_systems, (name, system)
+                assert system in benchmark.info.human_systems, (name, system)
                 assert all(quoted)

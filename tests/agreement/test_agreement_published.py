@@ -24,12 +24,15 @@ def cache(tmp_path_factory):
 def measured(file: str, benchmarks: list[str], **choices) -> dict[tuple[str, ...], float]:
     report = run([f"scores:{SCORES / file}"], benchmarks, settings=Settings(**POINTS | choices), mirror=MIRROR)
     assert not report.skipped, report.skipped
-    return {(one.metric, one.benchmark, one.level, one.aspect, one.statistic): one for one in report.results}
+    return {
+        (result.metric, result.benchmark, result.level, result.aspect, result.statistic): result
+        for result in report.results
+    }
 
 
 def test_quantidce_and_grade_on_the_grade_sets():
     sets = ["convai2_grade", "empathetic_grade", "dailydialog_grade"]
-    found = measured("quantidce_grade.jsonl", sets, levels="own")
+    results = measured("quantidce_grade.jsonl", sets, levels="own")
     published = {
         ("quantidce", "convai2_grade"): (0.554, 0.554, 0.395),
         ("quantidce", "empathetic_grade"): (0.412, 0.393, 0.274),
@@ -40,11 +43,11 @@ def test_quantidce_and_grade_on_the_grade_sets():
     }
     for (metric, benchmark), values in published.items():
         for statistic, value in zip(("pearson", "spearman", "kendall"), values, strict=True):
-            one = found[metric, benchmark, "turn", "coherence", statistic]
-            assert round(one.value, 3) == value, (metric, benchmark, statistic)
-            assert one.contaminated == (metric == "quantidce" and benchmark == "dailydialog_grade")
-            assert one.p < 1e-8
-    assert found["grade", "convai2_grade", "turn", "coherence", "pearson"].n == 600
+            result = results[metric, benchmark, "turn", "coherence", statistic]
+            assert round(result.value, 3) == value, (metric, benchmark, statistic)
+            assert result.contaminated == (metric == "quantidce" and benchmark == "dailydialog_grade")
+            assert result.p < 1e-8
+    assert results["grade", "convai2_grade", "turn", "coherence", "pearson"].n == 600
 
 
 @pytest.mark.slow
@@ -64,17 +67,17 @@ def test_language_model_judges_on_zhao():
     }
     for (metric, n), values in published.items():
         for statistic, value in zip(("pearson", "spearman"), values, strict=True):
-            found = whole if n == 900 else generated
-            one = found[metric, "dailydialog_zhao", "turn", "relevance", statistic]
-            assert (round(one.value, 3), one.n) == (value, n), metric
-    system = [whole["vote", "dailydialog_zhao", "system", "relevance", one] for one in ("pearson", "spearman")]
-    assert [round(one.value, 3) for one in system] == [0.968, 0.942]
-    assert {one.n for one in system} == {21}
+            results = whole if n == 900 else generated
+            result = results[metric, "dailydialog_zhao", "turn", "relevance", statistic]
+            assert (round(result.value, 3), result.n) == (value, n), metric
+    system = [whole["vote", "dailydialog_zhao", "system", "relevance", result] for result in ("pearson", "spearman")]
+    assert [round(result.value, 3) for result in system] == [0.968, 0.942]
+    assert {result.n for result in system} == {21}
 
 
 @pytest.mark.slow
 def test_leaderboard_of_dailydialogpp():
-    found = measured("dailydialogpp_test_deb_ruber.jsonl.gz", ["dailydialogpp_test"], threshold=0.5)
+    results = measured("dailydialogpp_test_deb_ruber.jsonl.gz", ["dailydialogpp_test"], threshold=0.5)
     published = {
         "deb_random": (0.8638, 0.6679, 0.7581, 0.3899),
         "deb_random_adversarial": (0.8534, 0.9266, 0.7259, 0.8690),
@@ -85,9 +88,9 @@ def test_leaderboard_of_dailydialogpp():
     }
     for metric, values in published.items():
         shown = [
-            found[metric, "dailydialogpp_test", "turn", f"positive/{kind}", statistic]
+            results[metric, "dailydialogpp_test", "turn", f"positive/{kind}", statistic]
             for statistic in ("accuracy", "point_biserial")
             for kind in ("random", "adversarial")
         ]
-        assert [round(one.value, 4) for one in shown] == list(values), metric
-        assert {one.n for one in shown} == {11420}
+        assert [round(result.value, 4) for result in shown] == list(values), metric
+        assert {result.n for result in shown} == {11420}

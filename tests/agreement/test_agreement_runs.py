@@ -52,7 +52,7 @@ def labelled(tmp_path_factory):
 
 
 def by_key(report):
-    return {(one.metric, one.level, one.aspect, one.statistic): one for one in report.results}
+    return {(result.metric, result.level, result.aspect, result.statistic): result for result in report.results}
 
 
 def people(toy):
@@ -64,29 +64,29 @@ def words(toy):
 
 
 def test_turn_level_results_are_the_plain_correlations(toy):
-    found = by_key(run([count_words], [toy], settings=QUICK))
-    one = found["count_words", "turn", "overall", "pearson"]
-    assert one.value == pytest.approx(stats.pearsonr(words(toy), people(toy)).statistic)
-    assert one.p == pytest.approx(stats.pearsonr(words(toy), people(toy)).pvalue)
-    assert one.low < one.value < one.high
-    assert (one.n, one.n_excluded, one.n_left_out, one.n_groups, one.n_systems) == (180, 0, 0, 30, 6)
-    assert (one.resamples, found["count_words", "turn", "overall", "kendall"].resamples) == (400, 200)
+    results = by_key(run([count_words], [toy], settings=QUICK))
+    result = results["count_words", "turn", "overall", "pearson"]
+    assert result.value == pytest.approx(stats.pearsonr(words(toy), people(toy)).statistic)
+    assert result.p == pytest.approx(stats.pearsonr(words(toy), people(toy)).pvalue)
+    assert result.low < result.value < result.high
+    assert (result.n, result.n_excluded, result.n_left_out, result.n_groups, result.n_systems) == (180, 0, 0, 30, 6)
+    assert (result.resamples, results["count_words", "turn", "overall", "kendall"].resamples) == (400, 200)
     ratings = [row["ratings"]["overall"] for row in toy.dataset]
-    assert one.ceiling == pytest.approx(human_ceiling(ratings, "pearson"))
-    assert one.alpha < one.attainable < 1
-    assert found["count_words", "turn", "overall", "kendall"].value == pytest.approx(
+    assert result.ceiling == pytest.approx(human_ceiling(ratings, "pearson"))
+    assert result.alpha < result.attainable < 1
+    assert results["count_words", "turn", "overall", "kendall"].value == pytest.approx(
         stats.kendalltau(words(toy), people(toy)).statistic
     )
 
 
 def test_system_level_results_come_beside_where_there_are_five_systems(toy):
-    found = by_key(run([count_words], [toy], settings=QUICK))
-    one = found["count_words", "system", "overall", "spearman"]
+    results = by_key(run([count_words], [toy], settings=QUICK))
+    result = results["count_words", "system", "overall", "spearman"]
     x, y = words(toy).reshape(30, 6).mean(axis=0), people(toy).reshape(30, 6).mean(axis=0)
-    assert one.value == pytest.approx(stats.spearmanr(x, y).statistic)
-    assert one.n == 6
-    assert one.p_method == "permutation, exact"
-    assert one.low <= one.value <= one.high
+    assert result.value == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert result.n == 6
+    assert result.p_method == "permutation, exact"
+    assert result.low <= result.value <= result.high
 
 
 def test_direction_is_the_metrics_own(toy):
@@ -102,26 +102,26 @@ def test_direction_is_the_metrics_own(toy):
 def test_few_systems_need_force(tmp_path):
     few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(systems=3)))
     auto = run([count_words], [few], settings=QUICK)
-    assert {one.level for one in auto.results} == {"turn"}
+    assert {result.level for result in auto.results} == {"turn"}
     asked = run([count_words], [few], settings=Settings(resamples=0, levels="system"))
     assert not asked.results
     assert "3 systems" in asked.skipped[0].reason
     forced = run([count_words], [few], settings=Settings(resamples=0, levels="system", force_systems=True))
-    assert {one.n for one in forced.results} == {3}
-    assert {one.low is None or math.isnan(one.low) for one in forced.results} == {True}
+    assert {result.n for result in forced.results} == {3}
+    assert {result.low is None or math.isnan(result.low) for result in forced.results} == {True}
 
 
 def test_metrics_of_systems_have_system_level_results_only(toy, tmp_path):
     report = run([Repetition()], [toy], settings=QUICK)
-    assert {one.level for one in report.results} == {"system"}
-    assert all(math.isnan(one.low) for one in report.results)
+    assert {result.level for result in report.results} == {"system"}
+    assert all(math.isnan(result.low) for result in report.results)
     few = benchmarks.load(write_rows(tmp_path / "few.jsonl", rated_rows(systems=2)))
     assert run([Repetition()], [few], settings=QUICK).skipped
 
 
 def test_all_aspects_or_named_ones(toy):
     every = run([count_words], [toy], settings=Settings(resamples=0, aspects=("all",), levels="own"))
-    assert {one.aspect for one in every.results} == {"overall", "grammar"}
+    assert {result.aspect for result in every.results} == {"overall", "grammar"}
     named = by_key(run([count_words], [toy], settings=Settings(resamples=0, aspects=("Grammar",), levels="own")))
     assert named["count_words", "turn", "grammar", "pearson"].value < 0
     nothing = run([count_words], [toy], settings=Settings(aspects=("wit",)))
@@ -130,10 +130,10 @@ def test_all_aspects_or_named_ones(toy):
 
 def test_rows_without_a_value(toy):
     report = run([picky, count_words], [toy], settings=QUICK)
-    found = by_key(report)
-    one = found["picky", "turn", "overall", "pearson"]
-    assert (one.n, one.n_excluded, one.n_groups) == (168, 12, 28)
-    assert found["count_words", "turn", "overall", "pearson"].n == 180
+    results = by_key(report)
+    result = results["picky", "turn", "overall", "pearson"]
+    assert (result.n, result.n_excluded, result.n_groups) == (168, 12, 28)
+    assert results["count_words", "turn", "overall", "pearson"].n == 180
     assert {(row.metric, row.id) for row in report.excluded} == {
         ("picky", f"toy-{number}-{system}") for number in (3, 4) for system in range(6)
     }
@@ -153,12 +153,12 @@ def test_a_metric_that_fails_and_a_benchmark_that_cannot_be_read_do_not_sink_the
 
 def test_contaminated_metrics_are_marked_and_not_ranked(toy):
     report = run([Length(), word_share, noise], [toy], settings=QUICK)
-    found = by_key(report)
-    length = found["length", "turn", "overall", "spearman"]
+    results = by_key(report)
+    length = results["length", "turn", "overall", "spearman"]
     assert length.contaminated
     assert not length.in_best_group
-    assert found["word_share", "turn", "overall", "spearman"].in_best_group
-    assert not found["noise", "turn", "overall", "spearman"].in_best_group
+    assert results["word_share", "turn", "overall", "spearman"].in_best_group
+    assert not results["noise", "turn", "overall", "spearman"].in_best_group
     tests = [test for test in report.tests if test.level == "turn"]
     assert [(test.compared.first, test.compared.second) for test in tests] == [("word_share", "noise")]
     assert tests[0].compared.p_adjusted < 0.05
@@ -167,19 +167,19 @@ def test_contaminated_metrics_are_marked_and_not_ranked(toy):
 def test_labels_at_a_fixed_threshold(labelled):
     test, _ = labelled
     report = run(["python:toy_benchmark:word_share?range=0:1"], [test], settings=QUICK)
-    found = by_key(report)
+    results = by_key(report)
     values = np.array([min(len(row["response"].split()) / 20, 1) for row in test.dataset])
     labels, kinds = np.array(test.dataset["label"]), np.array(test.dataset["kind_of_reply"])
     for kind in ("random", "adversarial"):
         rows = (labels == 1) | (kinds == kind)
         aspect = f"positive/{kind}"
-        assert found["word_share", "turn", aspect, "accuracy"].value == np.mean((values[rows] > 0.5) == labels[rows])
-        assert found["word_share", "turn", aspect, "point_biserial"].value == pytest.approx(
+        assert results["word_share", "turn", aspect, "accuracy"].value == np.mean((values[rows] > 0.5) == labels[rows])
+        assert results["word_share", "turn", aspect, "point_biserial"].value == pytest.approx(
             stats.pointbiserialr(labels[rows], values[rows]).statistic
         )
-        assert found["word_share", "turn", aspect, "accuracy"].threshold == 0.5
-        assert found["word_share", "turn", aspect, "auc"].n == 160
-    easy, hard = (found["word_share", "turn", f"positive/{kind}", "auc"] for kind in ("random", "adversarial"))
+        assert results["word_share", "turn", aspect, "accuracy"].threshold == 0.5
+        assert results["word_share", "turn", aspect, "auc"].n == 160
+    easy, hard = (results["word_share", "turn", f"positive/{kind}", "auc"] for kind in ("random", "adversarial"))
     assert easy.value > hard.value
 
 
@@ -187,19 +187,21 @@ def test_thresholds_are_searched_on_the_validation_benchmark(labelled):
     test, validation = labelled
     lower = "python:toy_benchmark:few_words?lower_is_better=true&name=few"
     report = run([count_words, lower], [test, validation], settings=QUICK, validation=validation)
-    found = {key: one for key, one in by_key(report).items() if one.benchmark == "test"}
+    results = {key: result for key, result in by_key(report).items() if result.benchmark == "test"}
     lengths = np.array([len(row["response"].split()) for row in validation.dataset])
     labels, kinds = np.array(validation.dataset["label"]), np.array(validation.dataset["kind_of_reply"])
     rows = (labels == 1) | (kinds == "random")
     errors = [np.sum((lengths[rows] > t) != labels[rows]) for t in range(20)]
-    one = found["count_words", "turn", "positive/random", "accuracy"]
-    assert one.threshold == int(np.argmin(errors))
-    assert one.threshold_method.startswith("searched over observed values on 160 rows, smallest of ")
+    result = results["count_words", "turn", "positive/random", "accuracy"]
+    assert result.threshold == int(np.argmin(errors))
+    assert result.threshold_method.startswith("searched over observed values on 160 rows, smallest of ")
     # The same metric with its sign turned and declared lower-is-better decides alike.
-    other = found["few", "turn", "positive/random", "accuracy"]
-    assert (other.value, other.threshold) == (one.value, -one.threshold)
+    other = results["few", "turn", "positive/random", "accuracy"]
+    assert (other.value, other.threshold) == (result.value, -result.threshold)
     # Nothing is searched on the rows that it would be used on.
-    assert not [one for one in report.results if one.benchmark == "validation" and one.statistic == "accuracy"]
+    assert not [
+        result for result in report.results if result.benchmark == "validation" and result.statistic == "accuracy"
+    ]
 
 
 def test_every_choice_is_in_the_signature(toy):
@@ -207,10 +209,10 @@ def test_every_choice_is_in_the_signature(toy):
     choices = [{}, {"ratings": "without_outliers"}, {"seed": 1}, {"confidence": 0.9}, {"slow_resamples": 9}]
     seen = {run([count_words], [toy], settings=Settings(**plain | choice)).results[0].signature for choice in choices}
     assert len(seen) == len(choices)
-    (one,) = run([count_words], [toy], settings=Settings(resamples=0, statistics=("kendall",), levels="own")).results
-    assert f"benchmark:toy@{toy.info.revision}|protocol:" in one.signature
-    assert "|ties:tau-b|" in one.signature
-    assert one.metric_signature in one.signature
+    (result,) = run([count_words], [toy], settings=Settings(resamples=0, statistics=("kendall",), levels="own")).results
+    assert f"benchmark:toy@{toy.info.revision}|protocol:" in result.signature
+    assert "|ties:tau-b|" in result.signature
+    assert result.metric_signature in result.signature
 
 
 def test_the_same_seed_gives_the_same_results(toy):
@@ -233,7 +235,7 @@ def test_score_files_about_other_benchmarks_are_passed_over(toy, labelled, tmp_p
     scores = [{"id": row["id"], "mine": number} for number, row in enumerate(toy.dataset)]
     path = write_rows(tmp_path / "scores.jsonl", scores)
     report = run([f"scores:{path}"], [toy, labelled[0]], settings=QUICK)
-    assert {one.benchmark for one in report.results} == {"toy"}
+    assert {result.benchmark for result in report.results} == {"toy"}
     assert report.skipped == []
     (only,) = run([f"scores:{path}"], [labelled[0]], settings=QUICK).skipped
     assert (only.metric, only.benchmark) == ("mine", "every benchmark")
@@ -250,8 +252,8 @@ def test_a_contaminated_metric_is_measured_on_both_halves(toy, tmp_path):
     report = run([Leaky(), count_words], [toy], settings=QUICK)
     leaked, clean = report.halves
     assert (leaked.leaked, leaked.n, clean.leaked, clean.n) == (True, 60, False, 120)
-    assert {one.metric for one in report.halves} == {"length"}
-    assert {one.level for one in report.halves} == {"turn"}
+    assert {result.metric for result in report.halves} == {"length"}
+    assert {result.level for result in report.halves} == {"turn"}
     for half, rows in ((leaked, slice(0, 60)), (clean, slice(60, 180))):
         assert half.value == pytest.approx(stats.spearmanr(words(toy)[rows], people(toy)[rows]).statistic)
         assert half.low < half.value < half.high
@@ -274,13 +276,13 @@ def test_a_constant_metric_constant_people_and_one_row(tmp_path):
         return [1.0 for _ in exchanges]
 
     report = measured(tmp_path, rated_rows(contexts=5), always_one, count_words)
-    constant = [one for one in report.results if one.metric == "always_one"]
-    assert all(math.isnan(one.value) and one.resamples == 0 and not one.in_best_group for one in constant)
+    constant = [result for result in report.results if result.metric == "always_one"]
+    assert all(math.isnan(result.value) and result.resamples == 0 and not result.in_best_group for result in constant)
     write_outputs(report, tmp_path / "out")
     rows = [{**row, "ratings": {"overall": [3, 3]}} for row in rated_rows(contexts=5)]
     for few in (rows, rated_rows(contexts=1, systems=1)):
         nothing = measured(tmp_path, few)
-        assert all(math.isnan(one.value) for one in nothing.results)
+        assert all(math.isnan(result.value) for result in nothing.results)
         write_outputs(nothing, tmp_path / "out")
 
 
@@ -289,11 +291,11 @@ def test_rows_without_a_score_or_a_system(tmp_path):
     rows[0]["ratings"] = {"overall": [], "grammar": [1, 2]}
     del rows[1]["system"]
     report = measured(tmp_path, rows)
-    by_level = {one.level: one for one in report.results if one.statistic == "pearson"}
+    by_level = {result.level: result for result in report.results if result.statistic == "pearson"}
     assert by_level["turn"].n == 35
     assert by_level["system"].n == 6
     nobody = [{key: value for key, value in row.items() if key != "system"} for row in rated_rows(contexts=6)]
-    assert {one.level for one in measured(tmp_path, nobody).results} == {"turn"}
+    assert {result.level for result in measured(tmp_path, nobody).results} == {"turn"}
     asked = measured(tmp_path, nobody, settings=Settings(levels="system", force_systems=True))
     assert not asked.results
     assert asked.skipped

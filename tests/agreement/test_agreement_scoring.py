@@ -88,13 +88,13 @@ def test_another_signature_or_other_rows_have_their_own_values(toy, tmp_path):
 
 
 def test_failing_rows_are_named_and_the_others_have_values(toy, tmp_path):
-    found = score(picky, toy, tmp_path / "values")
-    raised = {key for key, why in found.problems.items() if why == "RuntimeError: cannot count to three"}
-    empty = {key for key, why in found.problems.items() if why == "picky gave nan for it"}
+    values = score(picky, toy, tmp_path / "values")
+    raised = {key for key, why in values.problems.items() if why == "RuntimeError: cannot count to three"}
+    empty = {key for key, why in values.problems.items() if why == "picky gave nan for it"}
     assert raised == {f"toy-3-{system}" for system in range(6)}
     assert empty == {f"toy-4-{system}" for system in range(6)}
-    assert len(found.by_id) == 48
-    assert score(picky, toy, tmp_path / "values") == found
+    assert len(values.by_id) == 48
+    assert score(picky, toy, tmp_path / "values") == values
 
 
 def test_a_metric_that_always_fails_is_given_up(toy, monkeypatch):
@@ -125,10 +125,10 @@ def test_rows_without_a_needed_reference_are_left_out(tmp_path):
     rows = rated_rows(contexts=2)
     del rows[5]["reference"]
     some = benchmarks.load(write_rows(tmp_path / "some.jsonl", rows))
-    found = score(AgainstReferences(), some)
-    assert found.problems == {"toy-0-5": "it needs a reference and the row has none"}
-    assert len(found.by_id) == 11
-    assert found.n_truncated == 1
+    values = score(AgainstReferences(), some)
+    assert values.problems == {"toy-0-5": "it needs a reference and the row has none"}
+    assert len(values.by_id) == 11
+    assert values.n_truncated == 1
     for row in rows:
         row.pop("reference", None)
     none = benchmarks.load(write_rows(tmp_path / "none.jsonl", rows))
@@ -139,9 +139,9 @@ def test_silent_systems_are_scored_and_counted(tmp_path):
     rows = rated_rows(contexts=1)
     rows[0]["response"] = ""
     toy = benchmarks.load(write_rows(tmp_path / "silent.jsonl", rows))
-    found = score(count_words, toy)
-    assert found.by_id["toy-0-0"] == 0.0
-    assert found.n_empty == 1
+    values = score(count_words, toy)
+    assert values.by_id["toy-0-0"] == 0.0
+    assert values.n_empty == 1
 
 
 def test_dialogues_are_the_mean_of_their_turns(tmp_path, monkeypatch):
@@ -152,8 +152,8 @@ def test_dialogues_are_the_mean_of_their_turns(tmp_path, monkeypatch):
         for number in range(5)
     ]  # fmt: skip
     talks = benchmarks.load(write_rows(tmp_path / "talks.jsonl", rows))
-    found = score(count_words, talks, tmp_path / "values")
-    assert found.by_id == {"d0": 3.0, "d1": 2.0, "d2": 3.0, "d3": 2.0, "d4": 3.0}
+    values = score(count_words, talks, tmp_path / "values")
+    assert values.by_id == {"d0": 3.0, "d1": 2.0, "d2": 3.0, "d3": 2.0, "d4": 3.0}
     refused(NotApplicable, "references", lambda: score(AgainstReferences(), talks))
 
 
@@ -169,8 +169,8 @@ def test_system_level_metrics_get_all_rows_in_one_call(toy, tmp_path):
     for row in rows[::6]:
         row["response"] = "Always the same."
     same = benchmarks.load(write_rows(tmp_path / "same.jsonl", rows))
-    found = score(Repetition(), same, tmp_path / "values")
-    assert found.by_id == {"bot0": 0.75} | {f"bot{number}": 0.0 for number in range(1, 6)}
+    values = score(Repetition(), same, tmp_path / "values")
+    assert values.by_id == {"bot0": 0.75} | {f"bot{number}": 0.0 for number in range(1, 6)}
     # Other rows of the same systems are another question, not one that was answered before.
     (source,) = find_sources([Repetition()])
     part = values_of(source, same.info, same.dataset.select(range(12)), tmp_path / "values")
@@ -182,9 +182,9 @@ def test_a_system_that_fails_does_not_take_the_others_with_it(toy, tmp_path):
     rows[2]["response"] = ""
     some = benchmarks.load(write_rows(tmp_path / "some.jsonl", rows))
     done = []
-    found = score(Repetition(), some, tmp_path / "values", advance=done.append)
-    assert found.problems == {"bot2": "RuntimeError: nothing was said"}
-    assert found.by_id == {f"bot{number}": 0.0 for number in (0, 1, 3, 4, 5)}
+    values = score(Repetition(), some, tmp_path / "values", advance=done.append)
+    assert values.problems == {"bot2": "RuntimeError: nothing was said"}
+    assert values.by_id == {f"bot{number}": 0.0 for number in (0, 1, 3, 4, 5)}
     assert sum(done) == 6
     refused(MetricFailed, "one", lambda: score(OneForAll(), some))
 
@@ -198,26 +198,26 @@ def test_fbd_and_prd_are_what_a_direct_call_gives(kind, tmp_path, tiny_encoder):
     del rows[4]["reference"]
     some = benchmarks.load(write_rows(tmp_path / "some.jsonl", rows))
     metric = dialeval.load(kind, checkpoint=tiny_encoder, resamples=0, **({"clusters": 3} if kind == "prd" else {}))
-    found = score(metric, some, tmp_path / "values")
+    values = score(metric, some, tmp_path / "values")
     kept = [row for row in some.dataset if row["references"]]
     columns = {name: [row[name] for row in kept] for name in ("response", "context", "references", "system")}
     direct = metric.score(columns["response"], columns["context"], columns["references"], systems=columns["system"])
-    assert found.by_id == dict(zip(direct.ids, direct.values, strict=True))
-    assert found.problems == {rows[4]["id"]: "it needs a reference and the row has none"}
+    assert values.by_id == dict(zip(direct.ids, direct.values, strict=True))
+    assert values.problems == {rows[4]["id"]: "it needs a reference and the row has none"}
     alone = [number for number, system in enumerate(columns["system"]) if system == "bot1"]
     own = metric.score(*([columns[name][n] for n in alone] for name in ("response", "context", "references")))
-    assert own.aggregate != found.by_id["bot1"]
+    assert own.aggregate != values.by_id["bot1"]
 
 
 def test_scores_of_a_file_are_looked_up_by_id(toy, tmp_path):
     path = tmp_path / "scores.jsonl"
     entries = [("toy-0-0", 1.5), ("toy-0-1", None), ("other", 2.0)]
     path.write_text("".join(json.dumps({"id": key, "scores": {"s": value}}) + "\n" for key, value in entries))
-    found = score(f"scores:{path}", toy)
-    assert found.by_id == {"toy-0-0": 1.5}
-    assert found.problems["toy-0-1"] == "the score is missing"
-    assert found.problems["toy-9-5"] == "no row of this id"
-    assert math.isnan(found.column(["toy-0-1"])[0])
+    values = score(f"scores:{path}", toy)
+    assert values.by_id == {"toy-0-0": 1.5}
+    assert values.problems["toy-0-1"] == "the score is missing"
+    assert values.problems["toy-9-5"] == "no row of this id"
+    assert math.isnan(values.column(["toy-0-1"])[0])
     path.write_text('{"id": "other", "scores": {"s": 2.0}}\n')
     refused(NotApplicable, "toy", score, f"scores:{path}", toy)
 

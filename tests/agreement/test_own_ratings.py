@@ -41,9 +41,9 @@ def test_ratings_mean_the_same_in_tune_and_agreement(tmp_path: Path, given: dict
     file.write_text(json.dumps({**TURN, **{k: v for k, v in given.items() if v}}) + "\n")
     if given == {"ratings": {"overall": [], "wit": [1, 2]}}:
         return  # an aspect that nobody rated is refused by its name there
-    found = benchmarks.load(str(file))
-    (row,) = found.dataset
-    main = found.info.main_aspect
+    loaded = benchmarks.load(str(file))
+    (row,) = loaded.dataset
+    main = loaded.info.main_aspect
     assert main is not None
     assert row["scores"][main] == pytest.approx(np.mean(meant))
     assert (row["ratings"] or {}).get(main) in (meant, [] if "ratings" not in given else None, None)
@@ -62,29 +62,29 @@ def measured(tmp_path: Path, rows: list[dict[str, Any]], metric: Any) -> Any:
     file = tmp_path / "own.jsonl"
     write_rows(file, rows)
     report = run([metric], [str(file)], settings=Settings(resamples=500))
-    (found,) = report.filters
-    return found
+    (filtering,) = report.filters
+    return filtering
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0, 50.0])
 def test_how_well_a_metric_filters(tmp_path: Path, noise: float) -> None:
     rows = rated(200, noise)
-    found = measured(tmp_path, rows, Number())
+    filtering = measured(tmp_path, rows, Number())
     values = np.array([float(row["response"]) for row in rows])
     people = np.array([row["rating"] for row in rows])
     worst = np.argsort(values)[:20]
-    assert (found.n, found.n_worst) == (200, 20)
-    assert found.hits == int((people[worst] <= np.sort(people)[19]).sum())
+    assert (filtering.n, filtering.n_worst) == (200, 20)
+    assert filtering.hits == int((people[worst] <= np.sort(people)[19]).sum())
     bad = people < 3
-    assert found.base_rate == pytest.approx(bad.mean())
-    assert (values < found.threshold).sum() == bad.sum()
-    assert found.kappa == pytest.approx(cohen_kappa_score(bad, values < found.threshold))
-    assert found.low <= found.kappa <= found.high
-    text = " ".join(found.lines)
-    assert f"{found.hits} {'is' if found.hits == 1 else 'are'} among" in text
-    assert (found.hits == 20, found.kappa > 0.9, found.hits < 12) == (noise == 0, noise == 0, noise == 50)
-    expected = 200 * ((found.high - found.low) / 2 / 0.1) ** 2
-    assert found.rows_needed == pytest.approx(expected, abs=10)
+    assert filtering.base_rate == pytest.approx(bad.mean())
+    assert (values < filtering.threshold).sum() == bad.sum()
+    assert filtering.kappa == pytest.approx(cohen_kappa_score(bad, values < filtering.threshold))
+    assert filtering.low <= filtering.kappa <= filtering.high
+    text = " ".join(filtering.lines)
+    assert f"{filtering.hits} {'is' if filtering.hits == 1 else 'are'} among" in text
+    assert (filtering.hits == 20, filtering.kappa > 0.9, filtering.hits < 12) == (noise == 0, noise == 0, noise == 50)
+    expected = 200 * ((filtering.high - filtering.low) / 2 / 0.1) ** 2
+    assert filtering.rows_needed == pytest.approx(expected, abs=10)
 
 
 def test_of_a_metric_whose_high_values_are_bad_the_highest_are_the_worst(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_of_a_metric_whose_high_values_are_bad_the_highest_are_the_worst(tmp_pat
 
 
 def test_where_nobody_rates_a_row_as_bad_there_is_no_kappa(tmp_path: Path) -> None:
-    found = measured(tmp_path, [{**row, "rating": 5} for row in rated(30, 1.0)], Number())
-    assert np.isnan(found.kappa)
-    assert len(found.lines) == 1
-    assert found.hits_by_chance == found.n_worst
+    filtering = measured(tmp_path, [{**row, "rating": 5} for row in rated(30, 1.0)], Number())
+    assert np.isnan(filtering.kappa)
+    assert len(filtering.lines) == 1
+    assert filtering.hits_by_chance == filtering.n_worst

@@ -45,9 +45,6 @@ ROWS: dict[str, Any] = {
 }
 
 
-# --- formulas --------------------------------------------------------------------------------------
-
-
 def test_adems_form_begins_as_two_dot_products() -> None:
     form = Bilinear(width=2, components=2)
     context, reply, reference = (torch.tensor([one]) for one in ([1.0, 2.0], [3.0, 5.0], [7.0, 11.0]))
@@ -80,9 +77,6 @@ def test_rubers_vector_is_the_last_state_of_either_direction_whatever_the_paddin
     read = form.read(ids, torch.tensor([3, 5]))
     states, _ = form.words(words(ids[:1, :3]))
     torch.testing.assert_close(read[0], torch.cat([states[0, -1, :3], states[0, 0, 3:]]))
-
-
-# --- metrics ---------------------------------------------------------------------------------------
 
 
 def untrained(name: str, encoder: Path, folder: Path) -> Path:
@@ -167,9 +161,6 @@ def test_usl_h_is_made_of_its_parts(tiny_encoder: Path, tmp_path: Path) -> None:
     assert scores.values == pytest.approx(composed(*scores.aspects.values(), "hierarchical"))
 
 
-# --- training --------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def corpora(tmp_path: Path) -> Path:
     """Contexts whose right replies repeat a word of theirs, and ratings of one source."""
@@ -222,9 +213,6 @@ def test_a_recipe_trains_what_can_be_loaded(name: str, corpora: Path, tiny_encod
     if name == "pairs":
         assert {"auc_random_usr_retrieval", "auc_damaged_valid_utterance", "perplexity"} <= record["validation"].keys()
         assert "spearman_bert_regressor" in record["validation"]
-
-
-# --- what ships ------------------------------------------------------------------------------------
 
 
 #: A turn, a reply to it, and as reference another one, which says something else.

@@ -161,28 +161,33 @@ def test_a_full_turn(tmp_path: Path) -> None:
     kept = {key: TURN[key] for key in ("context", "response")}
     kept |= {"id": "r1", "dataset": "teatime", "level": "turn", "system": "S2S", "facts": ["I like tea."]}
     said = {"scores": {"wit": 0.5, "Overall": None}, "ratings": {"Overall": [4, 5]}}
-    found = benchmarks.load(write(tmp_path, {**kept, **said, "reference": "Please.", "published_score": 4.5}))
-    assert found.dataset[0] == {
+    loaded = benchmarks.load(write(tmp_path, {**kept, **said, "reference": "Please.", "published_score": 4.5}))
+    assert loaded.dataset[0] == {
         **kept,
         "references": ["Please."],
         "group": "teatime-context-00000",
         "scores": {"wit": 0.5, "Overall": 4.5},
         "ratings": {"wit": [], "Overall": [4.0, 5.0]},
     }
-    assert (found.info.name, found.info.level, found.info.kind, found.info.rows) == ("teatime", "turn", "ratings", 1)
-    assert found.info.main_aspect == "Overall"
-    assert found.info.aspects == {"wit": Scale(0.5, 0.5), "Overall": Scale(4, 5)}
+    assert (loaded.info.name, loaded.info.level, loaded.info.kind, loaded.info.rows) == (
+        "teatime",
+        "turn",
+        "ratings",
+        1,
+    )
+    assert loaded.info.main_aspect == "Overall"
+    assert loaded.info.aspects == {"wit": Scale(0.5, 0.5), "Overall": Scale(4, 5)}
 
 
 def test_the_least_that_a_turn_needs(tmp_path: Path) -> None:
     path = write(tmp_path, {"context": "Tea?", "response": "", "scores": {"wit": 1}}, "", TURN, name="mine.jsonl.gz")
-    found = benchmarks.load(str(path))
-    assert found.info.name == "mine"
-    assert found.dataset["id"][:] == ["mine-00000", "mine-00001"]
-    assert found.dataset["context"][:] == [["Tea?"], ["Hi.", "Tea?"]]
-    assert found.dataset["response"][:] == ["", "Yes."]
-    assert found.dataset["system"][:] == [None, None]
-    assert found.dataset["scores"][:] == [{"wit": 1.0, "Overall": None}, {"wit": 0.5, "Overall": 4.0}]
+    loaded = benchmarks.load(str(path))
+    assert loaded.info.name == "mine"
+    assert loaded.dataset["id"][:] == ["mine-00000", "mine-00001"]
+    assert loaded.dataset["context"][:] == [["Tea?"], ["Hi.", "Tea?"]]
+    assert loaded.dataset["response"][:] == ["", "Yes."]
+    assert loaded.dataset["system"][:] == [None, None]
+    assert loaded.dataset["scores"][:] == [{"wit": 1.0, "Overall": None}, {"wit": 0.5, "Overall": 4.0}]
 
 
 @pytest.mark.parametrize(
@@ -195,41 +200,41 @@ def test_the_least_that_a_turn_needs(tmp_path: Path) -> None:
     ],
 )
 def test_dialogues(tmp_path: Path, item: dict[str, Any]) -> None:
-    found = benchmarks.load(write(tmp_path, {**item, "ratings": {"overall": [1, 4]}}))
-    assert found.info.level == "dialogue"
-    assert found.dataset[0]["dialogue"] == ["Hi.", "", "Tea?"]
-    assert found.dataset[0]["speakers"] == item.get("speakers", [])
-    assert found.dataset[0]["scores"] == {"overall": 2.5}
+    loaded = benchmarks.load(write(tmp_path, {**item, "ratings": {"overall": [1, 4]}}))
+    assert loaded.info.level == "dialogue"
+    assert loaded.dataset[0]["dialogue"] == ["Hi.", "", "Tea?"]
+    assert loaded.dataset[0]["speakers"] == item.get("speakers", [])
+    assert loaded.dataset[0]["scores"] == {"overall": 2.5}
 
 
 def test_labels_one_per_line(tmp_path: Path) -> None:
     good = {"context": ["Tea?"], "response": "Yes.", "label": 1, "references": ["Please.", "No."]}
     bad = {"context": ["Tea?"], "response": "Nine.", "label": 0, "kind_of_reply": "random"}
-    found = benchmarks.load(write(tmp_path, good, {**bad, "label": False}))
-    assert (found.info.kind, found.info.main_aspect) == ("labels", "label")
-    assert found.dataset["label"][:] == [1, 0]
-    assert found.dataset["kind_of_reply"][:] == ["positive", "random"]
-    assert found.dataset["references"][:] == [["Please.", "No."], []]
+    loaded = benchmarks.load(write(tmp_path, good, {**bad, "label": False}))
+    assert (loaded.info.kind, loaded.info.main_aspect) == ("labels", "label")
+    assert loaded.dataset["label"][:] == [1, 0]
+    assert loaded.dataset["kind_of_reply"][:] == ["positive", "random"]
+    assert loaded.dataset["references"][:] == [["Please.", "No."], []]
 
 
 @pytest.mark.parametrize("words", [("adversarial", "random"), ("adversarial_negative", "random_negative")])
 def test_labels_as_lists_of_replies(tmp_path: Path, words: tuple[str, str]) -> None:
     first = {"id": "c", "context": ["Tea?"], "responses": {"positive": ["a", "b"], words[0]: ["x"], words[1]: ["y"]}}
-    found = benchmarks.load(write(tmp_path, first, {"context": ["Hi."], "responses": {"positive": ["d"]}}))
+    loaded = benchmarks.load(write(tmp_path, first, {"context": ["Hi."], "responses": {"positive": ["d"]}}))
     of_first = ("positive#0", "positive#1", "adversarial_negative#0", "random_negative#0")
-    assert found.dataset["id"][:] == [*(f"c#{place}" for place in of_first), "mine-00001#positive#0"]
-    assert found.dataset["references"][:] == [["b"], ["a"], ["b"], ["b"], []]
-    assert found.info.rows == 5
+    assert loaded.dataset["id"][:] == [*(f"c#{place}" for place in of_first), "mine-00001#positive#0"]
+    assert loaded.dataset["references"][:] == [["b"], ["a"], ["b"], ["b"], []]
+    assert loaded.info.rows == 5
 
 
 def test_attacked_pairs(tmp_path: Path) -> None:
     pair = {"context": ["Tea?"], "response": "Yes.", "adversarial_response": "Yes Yes.", "scores": {}}
     other = {**pair, "adversarial_context": ["Cold?"], "harmful": False, "attack": "echo", "domain": "kitchen"}
-    found = benchmarks.load(write(tmp_path, pair, other))
-    assert found.info.kind == "pairs"
-    assert found.dataset["adversarial_context"][:] == [["Tea?"], ["Cold?"]]
-    assert found.dataset["harmful"][:] == [True, False]
-    assert found.dataset["attack"][:] == [None, "echo"]
+    loaded = benchmarks.load(write(tmp_path, pair, other))
+    assert loaded.info.kind == "pairs"
+    assert loaded.dataset["adversarial_context"][:] == [["Tea?"], ["Cold?"]]
+    assert loaded.dataset["harmful"][:] == [True, False]
+    assert loaded.dataset["attack"][:] == [None, "echo"]
 
 
 #: A second line that cannot be read, and what the error names beside the line.
@@ -312,8 +317,8 @@ def test_whatever_a_line_holds_it_is_read_or_refused_by_name(
 ) -> None:
     item = {**TURN, **noise} if over_a_good_row else noise
     try:
-        found = benchmarks.load(write(tmp_path, item))
+        loaded = benchmarks.load(write(tmp_path, item))
     except BadFile as error:
         assert "mine.jsonl, line 1" in str(error)  # noqa: PT017 - both outcomes are allowed
     else:
-        assert len(found.dataset) == found.info.rows
+        assert len(loaded.dataset) == loaded.info.rows

@@ -41,9 +41,6 @@ def normal(seed: int, *shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-# --- losses ----------------------------------------------------------------------------------------
-
-
 def test_k1_kl_and_free_bits() -> None:
     posterior = LatentGaussian(tensor(0.5, 1, 0.2), tensor(0, -1, 0.1))
     prior = LatentGaussian(tensor(0, -0.5, 0.1), tensor(0, 0.5, 0))
@@ -95,9 +92,6 @@ def test_critic_loss() -> None:
     assert first == pytest.approx(math.log(2) - bound.item())
 
 
-# --- bounds ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("positive", "negatives", "expected"),
     [
@@ -123,9 +117,6 @@ def test_k3_from_latents() -> None:
     negatives = drawn(LatentGaussian(tensor(0.2, 0.1, -1, 0.5, 0, 1).view(3, 2), still.expand(3, 2)), 2, 5)
     noise = normal(0, 1, 7, 2), normal(1, 1, 7, 2)
     assert estimate_information(x, partner, negatives, noise).item() == pytest.approx(0.631235669, abs=1e-9)
-
-
-# --- the score -------------------------------------------------------------------------------------
 
 
 def test_k6_combination() -> None:
@@ -164,9 +155,6 @@ def sampled_infonce(x: np.ndarray, partner: np.ndarray, bank: np.ndarray) -> flo
     return float(np.mean(positive + math.log(len(bank) + 1) - total))
 
 
-# --- what a score depends on -----------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_a_row_is_scored_alone(folder: Path) -> None:
     metric = Cmn(folder, device="cpu", samples=10)
@@ -191,9 +179,6 @@ def test_blocks_of_sampling_change_nothing(metric: Cmn, monkeypatch: pytest.Monk
     assert metric.score(RESPONSES, CONTEXTS, REFERENCES).values == pytest.approx(whole, abs=1e-12)
 
 
-# --- the numbers -----------------------------------------------------------------------------------
-
-
 def test_components_by_hand(folder: Path) -> None:
     metric = Cmn(folder, device="cpu", samples=2000)
     exchange = Exchange(tuple(CONTEXTS[1]), RESPONSES[1], (REFERENCES[1][0],))
@@ -215,9 +200,6 @@ def test_several_references(folder: Path, metric: Cmn) -> None:
     assert several == pytest.approx(np.mean(one), abs=1e-4)
     twice = metric.score(RESPONSES[-1:], CONTEXTS[-1:], [REFERENCES[-1][:1] * 2]).details["mi_reference"][0]
     assert twice == pytest.approx(one[0], abs=1e-4)
-
-
-# --- the door --------------------------------------------------------------------------------------
 
 
 def test_references_are_needed(metric: Cmn) -> None:
@@ -244,9 +226,6 @@ def test_a_checkpoint_with_another_bank_is_refused(tiny_encoder: Path, tmp_path:
     text = (tmp_path / "one" / "config.json").read_text().replace('"bank": 6', '"bank": 7')
     (tmp_path / "one" / "config.json").write_text(text)
     refused(dialeval.checkpoints.find.CheckpointError, "bank_posterior", Cmn, tmp_path / "one", device="cpu")
-
-
-# --- the decoder -----------------------------------------------------------------------------------
 
 
 def make_decoder(vocabulary: int = 11, condition: int = 5) -> ReplyDecoder:

@@ -37,17 +37,12 @@ def network(folder: Path, *, pooled: bool = True, bias: bool = True) -> DebNetwo
     return small_network("deb", folder, architecture={"pooled": pooled, "bias": bias})
 
 
-# --- losses ----------------------------------------------------------------------------------------
-
-
 def test_next_response_loss_takes_index_0_for_valid() -> None:
     logits = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.float64)
     # log(1 + 1/e) for the right one, 1 more for the wrong one
     assert next_response_loss(logits, torch.tensor([True, False])).item() == pytest.approx(0.3132616875)
     assert next_response_loss(logits, torch.tensor([True, True])).item() == pytest.approx(0.8132616875)
 
-
-# --- masking ---------------------------------------------------------------------------------------
 
 SEQUENCES = st.lists(st.integers(0, 29), min_size=3, max_size=80)
 
@@ -100,9 +95,6 @@ def test_continuations_of_word_piece_and_byte_level_vocabularies(pieces: list[st
     assert word_continuations(Vocabulary(pieces)).tolist() == expected
 
 
-# --- scoring rule ----------------------------------------------------------------------------------
-
-
 def test_probability_of_valid_by_hand() -> None:
     logits = [[2.0, 1.0], [0.0, 0.0], [1.0, 3.0]]
     assert valid_probability(logits) == pytest.approx([0.7310585786, 0.5, 0.1192029220])
@@ -130,9 +122,6 @@ def test_reliability_by_hand() -> None:
     expected = 0.25 * 0.05 + 0.75 * abs(2.86 / 3 - 2 / 3)
     assert expected_calibration_error(table) == pytest.approx(expected)
     assert math.isnan(expected_calibration_error([]))
-
-
-# --- network and checkpoint ------------------------------------------------------------------------
 
 
 def test_paper_head_has_neither_pooler_nor_bias(tiny_encoder: Path) -> None:

@@ -54,22 +54,19 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-# --- features --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
 def test_features_are_the_last_layer_of_the_pair(tiny_encoder: Path, pooling: Any) -> None:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    found = FrozenFeatures(tiny_encoder, pooling=pooling).of([Exchange(("hello there", "how are you"), "fine thanks")])
+    result = FrozenFeatures(tiny_encoder, pooling=pooling).of([Exchange(("hello there", "how are you"), "fine thanks")])
     tokenizer, model = AutoTokenizer.from_pretrained(tiny_encoder), AutoModel.from_pretrained(tiny_encoder)
     encoded = tokenizer("hello there how are you", "fine thanks", return_tensors="pt")
     segments = [[0] * 7 + [1] * 3]  # [CLS] five words [SEP], two words [SEP]
     with torch.no_grad():
         hidden = model(encoded["input_ids"], token_type_ids=torch.tensor(segments)).last_hidden_state[0]
     wanted = hidden[0] if pooling == "cls" else hidden.mean(dim=0)
-    assert found.rows[0] == pytest.approx(wanted.numpy(), abs=1e-5)
+    assert result.rows[0] == pytest.approx(wanted.numpy(), abs=1e-5)
 
 
 def test_metrics_of_one_encoder_share_it_and_encode_a_pair_once(
@@ -81,9 +78,6 @@ def test_metrics_of_one_encoder_share_it_and_encode_a_pair_once(
     fbd.score_exchanges(rows())
     monkeypatch.setattr(fbd.features.encoder, "network", None)  # nothing can be encoded any more
     prd.score_exchanges(rows())
-
-
-# --- values ----------------------------------------------------------------------------------------
 
 
 def test_fbd_is_the_distance_of_the_two_feature_sets(tiny_encoder: Path) -> None:
@@ -148,9 +142,9 @@ def test_parts_that_were_encoded_apart_give_the_value_of_the_whole(kind: str, ti
     metric, exchanges = made(kind, tiny_encoder), [*rows(system="early"), *rows(system="late")]
     whole = metric.score_exchanges(exchanges)
     parts = [metric.encode(exchanges[start : start + 3]) for start in range(0, len(exchanges), 3)]
-    found = metric.scores_of(functools.reduce(EncodedRows.merge, parts))
-    assert found.values.tolist() == pytest.approx(whole.values.tolist(), abs=1e-5)
-    assert found.ids == whole.ids
+    result = metric.scores_of(functools.reduce(EncodedRows.merge, parts))
+    assert result.values.tolist() == pytest.approx(whole.values.tolist(), abs=1e-5)
+    assert result.ids == whole.ids
 
 
 def test_several_references_all_count_and_many_are_sampled_by_row(tiny_encoder: Path) -> None:
@@ -174,9 +168,6 @@ def test_cut_rows_are_counted_once(kind: str, tiny_encoder: Path) -> None:
     contexts = [["hello there"] * 20, *CONTEXTS[1:3]]
     replies, humans = [SYSTEM[0], SYSTEM[1], "walk"], ["fish", "see then bye " * 9, "walk"]
     assert metric.score(replies, [*contexts[:2], ["hello"]], humans).n_truncated == 2
-
-
-# --- the human side and shards ---------------------------------------------------------------------
 
 
 def test_a_saved_human_side_gives_the_same_value(kind: str, tiny_encoder: Path, tmp_path: Path) -> None:
@@ -240,9 +231,6 @@ def test_files_that_are_no_human_side(kind: str, tiny_encoder: Path, tmp_path: P
     refused(CheckpointError, "human side", made, kind, tiny_encoder, reference=tmp_path)
 
 
-# --- intervals -------------------------------------------------------------------------------------
-
-
 def test_intervals_surround_the_value(kind: str, tiny_encoder: Path) -> None:
     metric = made(kind, tiny_encoder)
     scores = metric.score_exchanges(rows())
@@ -265,13 +253,10 @@ def test_fbd_interval_has_the_width_of_repeated_samples(tiny_encoder: Path, monk
         drawn = (chance.normal(size=(60, 16)) * scale + shift * scale).astype(np.float32)
         return FeatureSet(drawn, keys, keys, np.zeros(60, bool))
 
-    found = [metric.compare(side(0.0), side(0.6)) for _ in range(60)]
-    spread = np.std([one.value for one in found])
-    widths = np.array([one.high - one.low for one in found]) / (2 * 1.96)
+    result = [metric.compare(side(0.0), side(0.6)) for _ in range(60)]
+    spread = np.std([one.value for one in result])
+    widths = np.array([one.high - one.low for one in result]) / (2 * 1.96)
     assert 0.8 < widths.mean() / spread < 1.25
-
-
-# --- refusals and declarations ---------------------------------------------------------------------
 
 
 def test_bad_rows(kind: str, tiny_encoder: Path) -> None:
@@ -326,9 +311,6 @@ def test_small_sets_are_warned_about(tiny_encoder: Path) -> None:
         made("prd", tiny_encoder).score_exchanges(rows())
 
 
-# --- the real encoder ------------------------------------------------------------------------------
-
-
 @pytest.mark.encoder
 @pytest.mark.parametrize("disturb", ["mismatch", "repeat"])
 @pytest.mark.slow
@@ -349,9 +331,6 @@ def test_disturbed_replies_lie_further_away(disturb: str) -> None:
     assert (np.diff(prd) < 0).all() if disturb == "repeat" else (prd[1:] < prd[0]).all()
 
 
-# --- the human side from the shell -----------------------------------------------------------------
-
-
 def write(path: Path, exchanges: Sequence[Exchange], *, people: bool = False) -> str:
     """Rows without references; those of people have the human reply in the place of the response."""
     lines = [
@@ -365,9 +344,9 @@ def write(path: Path, exchanges: Sequence[Exchange], *, people: bool = False) ->
 def test_a_file_of_human_rows_is_a_human_side(kind: str, tiny_encoder: Path, tmp_path: Path) -> None:
     people = write(tmp_path / "people.jsonl", rows(), people=True)
     plain = [Exchange(one.context, one.response) for one in rows()]
-    found = made(kind, tiny_encoder, reference=people).score_exchanges(plain)
-    assert found.values == pytest.approx(made(kind, tiny_encoder).score_exchanges(rows()).values, abs=1e-9)
-    assert found.signature["reference"].startswith("people.jsonl@")
+    result = made(kind, tiny_encoder, reference=people).score_exchanges(plain)
+    assert result.values == pytest.approx(made(kind, tiny_encoder).score_exchanges(rows()).values, abs=1e-9)
+    assert result.signature["reference"].startswith("people.jsonl@")
     (tmp_path / "bad.jsonl").write_text('{"context": ["hello"], "response": null}\n')
     refused(ValueError, "bad.jsonl, row 0", made, kind, tiny_encoder, reference=tmp_path / "bad.jsonl")
     refused(FileNotFoundError, "none.jsonl", made, kind, tiny_encoder, reference=tmp_path / "none.jsonl")
@@ -383,9 +362,9 @@ def test_the_shell_scores_against_people_and_tells_intervals(tiny_encoder: Path,
         out, summary = tmp_path / "values.jsonl", tmp_path / "values.jsonl.summary.json"
         command = ["score", "-m", "fbd", "--checkpoint", str(tiny_encoder), "-i", replies, "-o", str(out)]
         asked = invoke(*command, "--reference", reference, "--overwrite")
-        found = json.loads(summary.read_text())["metrics"]["fbd"]
-        assert list(found["systems"].values()) == pytest.approx(list(direct.values), abs=1e-9)
-        lows, highs = zip(*found["intervals"].values(), strict=True)
+        result = json.loads(summary.read_text())["metrics"]["fbd"]
+        assert list(result["systems"].values()) == pytest.approx(list(direct.values), abs=1e-9)
+        lows, highs = zip(*result["intervals"].values(), strict=True)
         assert lows == pytest.approx(direct.details["low"], abs=1e-6)
         assert highs == pytest.approx(direct.details["high"], abs=1e-6)
         assert f"({lows[1]:.6g} to {highs[1]:.6g} at 95%)" in asked.stderr

@@ -44,9 +44,6 @@ def case(*names: str) -> Tensor:
     return torch.tensor([CASES[name] for name in names], dtype=torch.float64)
 
 
-# --- multi-level ranking ---------------------------------------------------------------------------
-
-
 #: By case: separation; compactness of each reply and of the mean; the right order and the printed one; the sum as the
 #: code has it, as the paper means it, and as it is printed.
 TABLE = {
@@ -82,9 +79,6 @@ def test_each_part_can_be_switched_off(off: str, remaining: float) -> None:
     assert off not in ranking.parts(case("B"))
 
 
-# --- compared losses -------------------------------------------------------------------------------
-
-
 def test_compared_losses_on_case_a() -> None:
     scores = case("A")
     assert binary_loss(scores).item() == pytest.approx(0.430383166, abs=1e-9)
@@ -118,9 +112,6 @@ def test_feature_ranking_by_hand() -> None:
     assert feature_ranking_loss(same).item() == pytest.approx(4.0, abs=1e-6)
 
 
-# --- distillation ----------------------------------------------------------------------------------
-
-
 def spec_traces() -> tuple[Trace, Trace]:
     def trace(*values: list[Any]) -> Trace:
         hidden, attention, score = (torch.tensor(value, dtype=torch.float64) for value in values)
@@ -152,11 +143,11 @@ def test_distillation_gradient_reaches_the_student_only() -> None:
 
 
 def test_a_trace_is_the_same_pass(tiny_encoder: Path) -> None:
-    one = small_network("quantidce", tiny_encoder)
-    given_tensors = tensors(one)
+    network = small_network("quantidce", tiny_encoder)
+    given_tensors = tensors(network)
     with torch.no_grad():
-        row = one(**given_tensors)
-        trace = one.trace(**given_tensors)
+        row = network(**given_tensors)
+        trace = network.trace(**given_tensors)
     assert row.shape == (3, 33)
     torch.testing.assert_close(trace.score, row[:, -1], rtol=1e-4, atol=1e-5)
     assert len(trace.hidden) == 3
@@ -167,11 +158,11 @@ def test_a_trace_is_the_same_pass(tiny_encoder: Path) -> None:
 
 
 def test_scores_before_the_softmax_give_the_probabilities_after_it(tiny_encoder: Path) -> None:
-    one = small_network("quantidce", tiny_encoder)
-    given_tensors = tensors(one)
+    network = small_network("quantidce", tiny_encoder)
+    given_tensors = tensors(network)
     with torch.no_grad():
-        after = one.trace(**given_tensors)
-        before = one.trace(**given_tensors, attention="pre_softmax")
+        after = network.trace(**given_tensors)
+        before = network.trace(**given_tensors, attention="pre_softmax")
     mask = given_tensors["attention_mask"].bool()
     for raw, probability in zip(before.attentions, after.attentions, strict=True):
         assert (raw[(~mask)[:, None, None, :].expand_as(raw)] == 0).all()
@@ -181,12 +172,12 @@ def test_scores_before_the_softmax_give_the_probabilities_after_it(tiny_encoder:
 
 
 def test_checkpoint_scores_lie_between_1_and_5(tiny_encoder: Path, tmp_path: Path) -> None:
-    one = small_network("quantidce", tiny_encoder)
+    network = small_network("quantidce", tiny_encoder)
     with torch.no_grad():
-        expected = 1 + 4 * one(**tensors(one))[:, -1].double().numpy()
+        expected = 1 + 4 * network(**tensors(network))[:, -1].double().numpy()
     leaks = ("dailydialogpp_dev", "dailydialog_grade")
-    one.config = replace(one.config, quantiles={}, contaminated_by=leaks)
-    one.save_pretrained(tmp_path)
+    network.config = replace(network.config, quantiles={}, contaminated_by=leaks)
+    network.save_pretrained(tmp_path)
     metric = QuantiDce(tmp_path, device="cpu")
     scores = metric.score_exchanges(TEXTS)
     assert scores.values == pytest.approx(expected, abs=1e-5)

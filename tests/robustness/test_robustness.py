@@ -37,8 +37,8 @@ POOL = Pool(ROWS)
 
 
 def attacked(name: str, exchange: Exchange = TEA, seed: int = 0) -> str | None:
-    found = ATTACKS[name].apply(exchange, POOL, seed=seed)
-    return None if found is None else found.response
+    outcome = ATTACKS[name].apply(exchange, POOL, seed=seed)
+    return None if outcome is None else outcome.response
 
 
 @pytest.fixture
@@ -98,11 +98,11 @@ def test_noise_puts_in_as_many_words_as_it_should() -> None:
     reply = Exchange(("Hi",), " ".join(f"w{number}" for number in range(12)))
     added = set()
     for seed in range(60):
-        found = attacked("noise", reply, seed)
-        assert found is not None
-        assert [word for word in found.split() if re.fullmatch(r"w\d+", word)] == reply.response.split()
-        assert set(found.split()) <= set(reply.response.split()) | set(POOL.vocabulary)
-        added.add(len(found.split()) - 12)
+        outcome = attacked("noise", reply, seed)
+        assert outcome is not None
+        assert [word for word in outcome.split() if re.fullmatch(r"w\d+", word)] == reply.response.split()
+        assert set(outcome.split()) <= set(reply.response.split()) | set(POOL.vocabulary)
+        added.add(len(outcome.split()) - 12)
     assert added == {3, 4, 5, 6}
 
 
@@ -146,8 +146,8 @@ def test_any_text_survives_every_attack(context: list[str], response: str) -> No
     exchange = Exchange(tuple(context), response)
     pool = Pool([exchange, TEA])
     for name in ATTACKS.keys() - {"nouns_only", "synonyms"}:
-        found = ATTACKS[name].apply(exchange, pool)
-        assert found is None or (found.response.strip() and found.response.split() != response.split())
+        outcome = ATTACKS[name].apply(exchange, pool)
+        assert outcome is None or (outcome.response.strip() and outcome.response.split() != response.split())
 
 
 def judged(
@@ -160,8 +160,8 @@ def judged(
     ]
     values = {key_of(pair.true): value for pair, value in zip(pairs, true, strict=True)}
     values |= {key_of(pair.attacked): value for pair, value in zip(pairs, attacked, strict=True)}
-    (found,) = verdicts(pairs, values, metric="m", source="s", signature="sig", higher_is_better=higher, **rules)
-    return found
+    (outcome,) = verdicts(pairs, values, metric="m", source="s", signature="sig", higher_is_better=higher, **rules)
+    return outcome
 
 
 def test_direction_and_tolerance() -> None:
@@ -194,12 +194,12 @@ def test_shares_lie_within_their_interval(rows: list[tuple[float, int]]) -> None
 
 
 def test_ties_count_half_and_missing_values_not_at_all() -> None:
-    found = judged([1, 2, 3, 4, math.nan, 6], [0, 3, 3, 1, 0, math.nan])
-    assert found.preferred.value == pytest.approx(2.5 / 4)
-    assert found.ties == 0.25
-    assert (found.n, found.n_unscored, found.n_contexts) == (4, 2, 4)
-    assert found.mean_true == pytest.approx(2.5)
-    assert found.mean_attacked == pytest.approx(1.75)
+    outcome = judged([1, 2, 3, 4, math.nan, 6], [0, 3, 3, 1, 0, math.nan])
+    assert outcome.preferred.value == pytest.approx(2.5 / 4)
+    assert outcome.ties == 0.25
+    assert (outcome.n, outcome.n_unscored, outcome.n_contexts) == (4, 2, 4)
+    assert outcome.mean_true == pytest.approx(2.5)
+    assert outcome.mean_attacked == pytest.approx(1.75)
 
 
 def test_rows_of_one_context_are_worth_less() -> None:
@@ -244,14 +244,14 @@ def n_words(rows: Sequence[Exchange]) -> list[float]:
 def test_a_plain_file_is_attacked_row_by_row(plain: Path) -> None:
     material = gather(plain, QUICK)
     assert (material.name, len(material.pairs)) == ("plain.jsonl", 32)
-    found = run([n_words], material, tolerance=0.5)
-    by_attack = {one.attack: one for one in found.verdicts}
+    outcome = run([n_words], material, tolerance=0.5)
+    by_attack = {verdict.attack: verdict for verdict in outcome.verdicts}
     assert list(by_attack) == list(QUICK)
     assert by_attack["reverse"].ties == 1
     assert by_attack["reverse"].preferred.value == 0.5
     assert by_attack["repetition"].preferred.value == 0
     assert by_attack["no_punctuation"].share.value == 1
-    assert all(one.n == 8 and one.metric == "n_words" for one in found.verdicts)
+    assert all(verdict.n == 8 and verdict.metric == "n_words" for verdict in outcome.verdicts)
     refused(ValueError, "tolerance", run, [n_words], material, tolerance=math.nan)
 
 
@@ -260,8 +260,8 @@ def test_a_set_with_attacks_of_its_own(adversarial: Path) -> None:
     assert [pair.attack for pair in material.pairs] == ["dull", "repeat", "paraphrase"]
     assert material.pairs[1].attacked.context == ("Who are you?",)
     assert material.pairs[0].true.references == ()
-    found = run([n_words], material)
-    shares = {(one.attack, one.harmful): one.share.value for one in found.verdicts}
+    outcome = run([n_words], material)
+    shares = {(verdict.attack, verdict.harmful): verdict.share.value for verdict in outcome.verdicts}
     assert shares == {("dull", True): 1, ("repeat", True): 0, ("paraphrase", False): 1}
     assert len(gather(adversarial, ["dull", "repeat"]).pairs) == 2
     refused(ValueError, "jumble", gather, adversarial, ["jumble"])
@@ -356,8 +356,8 @@ def test_the_adversarial_pairs_of_the_study() -> None:
     assert sum(not pair.harmful for pair in material.pairs) == 400 + 344
     assert sum(pair.true.context != pair.attacked.context for pair in material.pairs) <= 18
     assert not any(pair.true.references for pair in material.pairs)
-    found = run([n_words], material)
-    over_all = {one.attack: one for one in found.verdicts if one.domain == "all"}
+    outcome = run([n_words], material)
+    over_all = {verdict.attack: verdict for verdict in outcome.verdicts if verdict.domain == "all"}
     assert len(over_all) == 12
     # A set made by repeating words cannot have fewer of them.
     assert over_all["repetitiveness"].preferred.value < 0.05

@@ -88,10 +88,10 @@ def test_systems_are_merged(file: Path, tiny_encoder: Path) -> None:
     columns = {f"{key}s": [row[key] for row in ROWS] for key in ("response", "context", "system")}
     references = [row["references"] for row in ROWS]
     expected = dialeval.load("fbd", checkpoint=tiny_encoder, **options).score(**columns, references=references)
-    found = score_systems(
+    scored = score_systems(
         read_dataset(str(file)), "fbd", checkpoint=str(tiny_encoder), batch_rows=17, actors=2, **options
     )
-    assert dict(zip(found.ids or (), found.values, strict=True)) == pytest.approx(
+    assert dict(zip(scored.ids or (), scored.values, strict=True)) == pytest.approx(
         dict(zip(expected.ids or (), expected.values, strict=True)), abs=1e-4
     )
 
@@ -109,10 +109,10 @@ def test_rows_are_read_as_by_score(tmp_path: Path) -> None:
         there = str(tmp_path / f"{name}.jsonl")
         invoke("score", "-m", "deb", "-i", file, "-o", there, *given)
         one_process = read_rows(there)
-        found = pd.read_parquet(out)
-        assert [str(one) for one in found["id"]] == [one["id"] for one in one_process]
-        assert found["deb"].to_list() == pytest.approx([one["deb"] for one in one_process], abs=1e-5)
-    assert found["response"].to_list() == ["fine thanks"] * 2
+        scored = pd.read_parquet(out)
+        assert [str(one) for one in scored["id"]] == [one["id"] for one in one_process]
+        assert scored["deb"].to_list() == pytest.approx([one["deb"] for one in one_process], abs=1e-5)
+    assert scored["response"].to_list() == ["fine thanks"] * 2
 
 
 def test_rows_of_one_message_are_refused() -> None:

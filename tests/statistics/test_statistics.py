@@ -52,9 +52,9 @@ def test_correlations_match_their_definitions(pair):
 
 
 def test_point_biserial_and_accuracy():
-    found = discrimination.point_biserial(LABELS, SCORES)
-    assert found.value == pytest.approx(0.562211109, abs=1e-9)
-    assert found.p == pytest.approx(0.146921320, abs=1e-9)
+    result = discrimination.point_biserial(LABELS, SCORES)
+    assert result.value == pytest.approx(0.562211109, abs=1e-9)
+    assert result.p == pytest.approx(0.146921320, abs=1e-9)
     assert discrimination.correct(LABELS, SCORES, 0.5).mean() == 0.75
     # A score that equals the threshold is refused.
     assert discrimination.correct([1, 0], [0.5, 0.5], 0.5).tolist() == [False, True]
@@ -69,22 +69,22 @@ def test_threshold_search_matches_trying_each(rows, kind):
     labels, scores = [label for label, _ in rows], [score / 12 for _, score in rows]
     grid = discrimination.observed_grid(scores) if kind else discrimination.UNIT_GRID
     errors = [sum((s > t) != bool(y) for s, y in zip(scores, labels, strict=True)) for t in grid]
-    found = discrimination.search_threshold(labels, scores, grid=grid)
-    assert found.errors == min(errors)
-    assert found.value == grid[errors.index(min(errors))]
-    assert (found.ties, found.n) == (errors.count(min(errors)), len(rows))
+    result = discrimination.search_threshold(labels, scores, grid=grid)
+    assert result.errors == min(errors)
+    assert result.value == grid[errors.index(min(errors))]
+    assert (result.ties, result.n) == (errors.count(min(errors)), len(rows))
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 6)), min_size=2, max_size=25))
 @settings(max_examples=60, deadline=None)
 def test_auc_counts_pairs(rows):
     good, bad = ([score for label, score in rows if label == wanted] for wanted in (1, 0))
-    found = discrimination.auc([label for label, _ in rows], [score for _, score in rows]).value
+    result = discrimination.auc([label for label, _ in rows], [score for _, score in rows]).value
     if good and bad:
         wins = sum((g > b) + (g == b) / 2 for g in good for b in bad)
-        assert found == pytest.approx(wins / (len(good) * len(bad)))
+        assert result == pytest.approx(wins / (len(good) * len(bad)))
     else:
-        assert math.isnan(found)
+        assert math.isnan(result)
 
 
 def test_corrections():
@@ -178,7 +178,7 @@ def test_every_resampled_statistic_equals_the_statistic_of_the_drawn_rows(drawn,
         "mean": bootstrap.mean_of(x, groups, 5),
         "systems": bootstrap.over_systems("pearson", x, y, systems, groups, 5),
     }
-    found = bootstrap.bootstrap(statistics, 5, resamples=20, seed=seed, rows=len(x))
+    result = bootstrap.bootstrap(statistics, 5, resamples=20, seed=seed, rows=len(x))
     for number, counts in enumerate(all_draws(5, 20, seed)):
         taken = np.repeat(np.arange(len(x)), counts[groups].astype(int))
         a, b, good, owner = x[taken], y[taken], labels[taken], systems[taken]
@@ -197,7 +197,7 @@ def test_every_resampled_statistic_equals_the_statistic_of_the_drawn_rows(drawn,
             else:
                 expected.pop("systems")
         for name, value in expected.items():
-            assert found[name][number] == pytest.approx(value, abs=1e-9, nan_ok=True), name
+            assert result[name][number] == pytest.approx(value, abs=1e-9, nan_ok=True), name
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 8), min_size=1, max_size=6))
@@ -206,8 +206,8 @@ def test_rowwise_correlations_match_scipy(table):
     x, y = np.array(table, float)[:, :4], np.array(table, float)[:, 4:]
     for name, one in (("pearson", pearson), ("spearman", spearman), ("kendall", kendall)):
         with np.errstate(all="ignore"):
-            found = ROWWISE[name](x, y)
-        assert found == pytest.approx([one(a, b).value for a, b in zip(x, y, strict=True)], nan_ok=True, abs=1e-9)
+            result = ROWWISE[name](x, y)
+        assert result == pytest.approx([one(a, b).value for a, b in zip(x, y, strict=True)], nan_ok=True, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
@@ -223,10 +223,10 @@ def test_permutation_test_tries_every_swap_of_few_contexts(name):
         swapped = np.array(swaps)[groups]
         one, two = np.where(swapped, b, a), np.where(swapped, a, b)
         gaps.append(pearson(one, h).value - pearson(two, h).value)
-    found = paired_tests.permutation_test(x, y, human, groups, statistic=name)
-    assert found.method == "permutation, exact"
-    assert found.statistic == pytest.approx(gaps[0])
-    assert found.p == pytest.approx(np.mean(np.abs(gaps) >= abs(gaps[0]) - 1e-12))
+    result = paired_tests.permutation_test(x, y, human, groups, statistic=name)
+    assert result.method == "permutation, exact"
+    assert result.statistic == pytest.approx(gaps[0])
+    assert result.p == pytest.approx(np.mean(np.abs(gaps) >= abs(gaps[0]) - 1e-12))
 
 
 def test_permutation_test_keeps_its_level():
@@ -246,8 +246,8 @@ def test_the_observed_order_is_one_of_those_tried() -> None:
     human = random.normal(size=300)
     good, noise = human + 0.5 * random.normal(size=300), random.normal(size=300)
     groups = np.arange(300) // 3
-    found = paired_tests.permutation_test(good, noise, human, groups, resamples=99)
-    assert (found.p, found.method) == (1 / 100, "permutation, sampled")
+    result = paired_tests.permutation_test(good, noise, human, groups, resamples=99)
+    assert (result.p, result.method) == (1 / 100, "permutation, sampled")
     sets = [(good, noise, human, groups)] * 2
     assert paired_tests.permutation_test_over_sets(sets, resamples=49).p == 1 / 50
     assert paired_tests.paired_mean_test(good + 9, noise, groups, resamples=199).p == 1 / 200
@@ -271,7 +271,7 @@ def test_the_mean_over_sets_is_tested_as_it_stands() -> None:
     """By brute force over all swaps of both sets."""
     random = np.random.default_rng(2)
     sets = [(*random.normal(size=(3, size)), np.arange(size) // 2) for size in (6, 8)]
-    found = paired_tests.permutation_test_over_sets(sets, statistic="pearson")
+    result = paired_tests.permutation_test_over_sets(sets, statistic="pearson")
 
     def gaps(x: np.ndarray, y: np.ndarray, human: np.ndarray, groups: np.ndarray) -> np.ndarray:
         a, b = stats.zscore(x), stats.zscore(y)
@@ -284,9 +284,9 @@ def test_the_mean_over_sets_is_tested_as_it_stands() -> None:
 
     first, second = (gaps(*one) for one in sets)
     means = (first[:, None] + second[None]) / 2
-    assert found.statistic == pytest.approx(means[0, 0])
-    assert found.p == pytest.approx((np.abs(means) >= abs(means[0, 0]) - 1e-12).mean())
-    assert found.method == "permutation, exact"
+    assert result.statistic == pytest.approx(means[0, 0])
+    assert result.p == pytest.approx((np.abs(means) >= abs(means[0, 0]) - 1e-12).mean())
+    assert result.method == "permutation, exact"
     constant = (np.ones(6), *sets[0][1:])
     assert paired_tests.permutation_test_over_sets([sets[1], constant]).method == "undefined"
     assert math.isnan(paired_tests.permutation_test_over_sets([]).p)
@@ -308,26 +308,26 @@ def test_tests_say_how_their_p_was_found() -> None:
 def test_means_are_tested_in_blocks_as_by_hand() -> None:
     """Rows of one context change sides together: of the four ways to swap two contexts, two are as far apart."""
     x, y = np.array([3.0, 1.0, 4.0, 2.0]), np.array([1.0, 1.0, 1.0, 1.0])
-    found = paired_tests.paired_mean_test(x, y, np.array([0, 0, 1, 1]))
-    assert (found.statistic, found.p, found.method) == (pytest.approx(1.5), 0.5, "permutation, exact")
+    result = paired_tests.paired_mean_test(x, y, np.array([0, 0, 1, 1]))
+    assert (result.statistic, result.p, result.method) == (pytest.approx(1.5), 0.5, "permutation, exact")
     x = np.array([3.0, 1.0, 0.0, 0.0])  # 2, 0 in one context and -1, -1 in the other: the others' gaps are 0 and ±1
-    found = paired_tests.paired_mean_test(x, y, np.array([0, 0, 1, 1]))
-    assert (found.statistic, found.p) == (pytest.approx(0.0), 1.0)
+    result = paired_tests.paired_mean_test(x, y, np.array([0, 0, 1, 1]))
+    assert (result.statistic, result.p) == (pytest.approx(0.0), 1.0)
 
 
 def test_means_of_different_rows_are_tested_as_by_scipy() -> None:
     first, second = [5.0, 6.0, 7.0], [1.0, 2.0, 3.0, 4.0]
-    found = paired_tests.unpaired_mean_test(first, second)
-    assert (found.statistic, found.method) == (pytest.approx(3.5), "permutation, unpaired")
+    result = paired_tests.unpaired_mean_test(first, second)
+    assert (result.statistic, result.method) == (pytest.approx(3.5), "permutation, unpaired")
     # Of 35 ways to deal the rows out none other has this side higher by as much; scipy doubles the share of one side.
-    assert found.p == pytest.approx(2 / 35)
+    assert result.p == pytest.approx(2 / 35)
     again = [paired_tests.unpaired_mean_test(range(30), range(3, 40), resamples=200, seed=seed).p for seed in (1, 1, 2)]
     assert again[0] == again[1] != again[2]
 
 
 def test_groups_are_numbered_in_the_order_of_their_first_rows() -> None:
-    found = bootstrap.number_groups(["b", ("a",), "b", None, ("a",)])
-    assert (found.tolist(), found.dtype) == ([0, 1, 0, 2, 1], np.intp)
+    result = bootstrap.number_groups(["b", ("a",), "b", None, ("a",)])
+    assert (result.tolist(), result.dtype) == ([0, 1, 0, 2, 1], np.intp)
 
 
 def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,10 +353,10 @@ def test_resamples_do_not_depend_on_the_blocks_they_are_drawn_in(monkeypatch: py
 @pytest.mark.parametrize("name", list(CORRELATIONS))
 def test_a_column_that_says_nothing_has_no_correlation_and_no_p(name: str) -> None:
     for same in ([2.0, 2.0, 2.0], [2, 2, 2]):
-        found = CORRELATIONS[name]([1.0, 2.0, 3.0], same)
-        assert math.isnan(found.value)
-        assert math.isnan(found.p)
-        assert found.n == 3
+        result = CORRELATIONS[name]([1.0, 2.0, 3.0], same)
+        assert math.isnan(result.value)
+        assert math.isnan(result.p)
+        assert result.n == 3
     # All but one the same is something, wherever the one stands.
     for column in ([1.0, 2.0, 2.0], [2.0, 1.0, 2.0]):
         assert math.isfinite(CORRELATIONS[name]([1.0, 2.0, 3.0], column).value)

@@ -63,9 +63,6 @@ def some_read(count: int, width: int = 8, seed: int = 1) -> ReadReplies:
     return ReadReplies(inputs, widths, every, [signs] * count, voted, every, TURN_VOTES, 0, np.full(count, np.nan))
 
 
-# --- what is learned -------------------------------------------------------------------------------
-
-
 def test_what_people_go_by_is_found_and_learned(done: tuple[Tuned, Path]) -> None:
     outcome, folder = done
     known = {name: value for name, value in outcome.aspects.items() if value is not None}
@@ -172,9 +169,6 @@ def test_a_swapped_pair_says_the_same() -> None:
     assert agreed[0] == agreed[1]
 
 
-# --- what is held out ------------------------------------------------------------------------------
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 30), min_size=20, max_size=200), st.integers(0, 5))
 def test_folds_never_divide_a_context(groups: list[int], seed: int) -> None:
@@ -212,9 +206,6 @@ def test_the_interval_covers_new_ratings(judge: Path, tmp_path: Path) -> None:
     assert covered == pytest.approx(0.9, abs=0.05)
     low, high = last.interval("turn").around(scores.values)
     assert float((high - low).mean()) < 0.8, "an interval of everything covers, too"
-
-
-# --- how many, and what people say -----------------------------------------------------------------
 
 
 def test_few_rows_are_warned_of_and_very_few_refused(judge: Path, tmp_path: Path) -> None:
@@ -273,9 +264,6 @@ def test_a_bad_pair_is_named() -> None:
     refused(dialeval.BadRow, "preferred", read_opinions, Source(both))
     alone = {"context": ["x"], "response_a": "y", "preferred": "a"}
     refused(dialeval.BadRow, "response_b", read_opinions, Source([alone]))
-
-
-# --- what is written -------------------------------------------------------------------------------
 
 
 def test_the_record_holds_figures_and_no_text(done: tuple[Tuned, Path]) -> None:

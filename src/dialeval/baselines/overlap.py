@@ -133,7 +133,7 @@ def weighted_precision(
     matched = 0.0
     for gram, count in counts.items():
         known = [(weight, ngrams[gram]) for weight, ngrams in zip(weights, of_references, strict=True) if ngrams[gram]]
-        matched += max((weight * min(count, there) for weight, there in known), default=0.0)
+        matched += max((weight * min(count, most) for weight, most in known), default=0.0)
     return matched / (max(weights) * sum(counts.values()))
 
 
@@ -261,8 +261,8 @@ class Rouge1(RougeL):
 
     def precision_and_recall(self, reference: str, candidate: str) -> tuple[float, float]:
         """Of runs of words, which the library counts."""
-        found: Any = RougeScorer([self.info.name]).score(reference, candidate)[self.info.name]
-        return found.precision, found.recall
+        score: Any = RougeScorer([self.info.name]).score(reference, candidate)[self.info.name]
+        return score.precision, score.recall
 
     info = replace(RougeL.info, name="rouge1", title="ROUGE-1", summary="words in common with the references")
 

@@ -304,7 +304,7 @@ class Task:
             "n_truncated": {name: scores.n_truncated for name, scores in scored.items()},
             "n_empty": count_empty(chunk),
             "signature": {name: str(scores.signature) for name, scores in scored.items()},
-            **{name: told for name, told in beside.items() if told},
+            **{name: by_metric for name, by_metric in beside.items() if by_metric},
         }
 
     def judge(self, metric: Metric, chunk: Chunk) -> Scores:
