@@ -29,8 +29,6 @@ from dialeval.statistics.correlation import CORRELATIONS, Estimate, Floats, is_c
 from dialeval.statistics.discrimination import observed_grid, search_threshold
 from dialeval.statistics.system_level import TooFewSystems, correlate_systems, system_means
 
-_NO_INTERVAL = Interval(math.nan, math.nan, 0)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
@@ -138,7 +136,7 @@ def _intervals(
     intervals = {
         key: interval(np.abs(values) if absolute else values, settings.confidence) for key, values in drawn.items()
     }
-    return {key: intervals.get(key, _NO_INTERVAL) for key in statistics}
+    return {key: intervals.get(key, interval(np.empty(0))) for key in statistics}
 
 
 def _pooled(name: str, view: View, decision: Decision | None) -> tuple[Estimate, Resampled | None, str]:

@@ -145,7 +145,8 @@ def _overview(every: list[Section]) -> Table:
     ]
     entries = [{entry.metric: entry for entry in section.entries} for section in shown]
     rows = [
-        [metric, *(_cell(known[metric].results.get(section.ranked_by), _value) if metric in known else ""
+        [metric, *(_cell(known[metric].results.get(section.ranked_by), lambda result: number(result.value))
+                   if metric in known else ""
                    for section, known in zip(shown, entries, strict=True))]
         for metric in metrics
     ]  # fmt: skip
@@ -156,10 +157,6 @@ def _cell(result: Result | None, text: Callable[[Result], str]) -> str | Cell:
     if result is None:
         return ""
     return Cell(text(result), best=bool(result.in_best_group), contaminated=result.contaminated)
-
-
-def _value(result: Result) -> str:
-    return number(result.value)
 
 
 def _threshold(entry: LeaderboardRow) -> str:

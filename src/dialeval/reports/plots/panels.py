@@ -119,10 +119,11 @@ def _pictures(report: Report) -> Iterator[tuple[str, Figure]]:
         if not panel.columns:
             continue
         yield from scatters(panel, seed=report.settings.seed)
-        if len(set(reply_labels(panel))) in range(2, _MOST_SYSTEMS + 1):
-            violins = distributions(panel.marked_columns, reply_labels(panel), title=panel.judged.info.name)
-            yield f"violin_{panel_name(panel)}", violins
-        yield f"heatmap_{panel_name(panel)}", heat_map(with_people(panel), title=panel.judged.info.name)
+        judged, columns, labels = panel.judged, panel.marked_columns, reply_labels(panel)
+        if len(set(labels)) in range(2, _MOST_SYSTEMS + 1):
+            yield f"violin_{panel_name(panel)}", distributions(columns, labels, title=judged.info.name)
+        people = judged.labels if judged.labels is not None else next(iter(judged.scores.values()))
+        yield f"heatmap_{panel_name(panel)}", heat_map({"people": people, **columns}, title=judged.info.name)
 
 
 def scatters(panel: Panel, *, seed: int) -> Iterator[tuple[str, Figure]]:
@@ -138,12 +139,6 @@ def reply_labels(panel: Panel) -> list[str]:
     """What sort of reply each row holds: the kind where replies are labelled, else the system."""
     judged = panel.judged
     return judged.kinds if judged.kinds is not None else [system or "?" for system in judged.systems]
-
-
-def with_people(panel: Panel) -> dict[str, Floats]:
-    """The metrics' columns, and people's first aspect (or the labels) beside them."""
-    people = panel.judged.labels if panel.judged.labels is not None else next(iter(panel.judged.scores.values()))
-    return {"people": np.asarray(people, dtype=np.float64), **panel.marked_columns}
 
 
 def panel_name(panel: Panel) -> str:
