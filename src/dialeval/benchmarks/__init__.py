@@ -126,21 +126,15 @@ def definitions() -> dict[str, tuple[Definition, ...]]:
     by_name: dict[str, tuple[Definition, ...]] = {}
     for release in yaml.safe_load((resources.files(__package__) / "catalogue.yaml").read_bytes()):
         for name, entries in release["benchmarks"].items():
-            entry = {
-                **release,
-                **entries,
-                "name": name,
-                "files": {**release.get("files", {}), **entries.get("files", {})},
-            }
+            files = {**release.get("files", {}), **entries.get("files", {})}
+            entry = {**release, **entries, "name": name, "files": files}
             reader = functools.partial(getattr(readers, entry["reader"]), **entry.get("arguments", {}))
             definition = Definition(_declared(entry), reader)
             if "clean" in entries:
                 clean = entries["clean"]
                 base = by_name[clean.get("of", entries["repeats"])][0]
-                by_name[name] = (
-                    cleaned(definition.info, base, rows=clean["rows"], oddities=tuple(clean["oddities"])),
-                    definition,
-                )
+                real = cleaned(definition.info, base, rows=clean["rows"], oddities=tuple(clean["oddities"]))
+                by_name[name] = real, definition
             elif "all_positives" in entries:
                 # Negatives with as many references as positives have, or with all.
                 again = replace(definition.info, protocol="all_positives")
