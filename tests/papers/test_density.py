@@ -105,37 +105,6 @@ def test_a_direction_of_float32_noise_counts_as_constant() -> None:
 WIDTH = 32
 
 
-@pytest.fixture(scope="module")
-def folder(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = small_checkpoint("density", tiny_encoder, tmp_path_factory.mktemp("density") / "plain")
-    network = DensityNetwork.from_pretrained(place, trainable=True)
-    network.set_gaussian(np.linspace(-1, 1, WIDTH), np.diag(np.linspace(0.5, 4, WIDTH)))
-    network.save_pretrained(place)
-    return place
-
-
-def made(folder: Path, **options: Any) -> Density:
-    return Density(folder, device="cpu", **options)
-
-
-def test_a_score_is_minus_the_root_of_the_squared_distance(folder: Path) -> None:
-    rows = np.zeros((3, WIDTH + 1), dtype=np.float32)
-    rows[:, :-1] = np.linspace(-1, 1, WIDTH)
-    rows[1, 0] += 3  # three units off along the first feature, whose precision is one half
-    rows[2, WIDTH - 1] -= 3  # and along the last, whose precision is four
-    rows[:, -1] = (0.25, -7, 9)
-    assert made(folder).values_of(rows) == pytest.approx([0, -np.sqrt(9 / 2), -6], abs=1e-5)
-    assert made(folder, scoring="euclidean").values_of(rows) == pytest.approx([0, -3, -3], abs=1e-5)
-    assert made(folder, scoring="classifier").values_of(rows).tolist() == [0.25, -7, 9]
-
-
-def test_a_dialogue_averages_squares(folder: Path) -> None:
-    values = np.array([-3.0, -4.0])
-    assert made(folder).aggregate_dialogue(values) == pytest.approx(-np.sqrt(12.5))
-    # A logit is no distance: it is averaged as it is.
-    assert made(folder, scoring="classifier").aggregate_dialogue(np.array([-1.0, 3.0])) == 1.0
-
-
 def test_shrinkage_moves_the_covariance_towards_a_sphere_of_the_same_trace() -> None:
     moments = Moments.of(np.array([[0.0, 0], [2, 0], [0, 4], [2, 4]]))  # variances 1 and 4
     _, precision = fit_gaussian(moments, shrinkage=0.5)
@@ -176,6 +145,27 @@ def folders(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tup
 def exchanges() -> list[dialeval.Exchange]:
     pairs = zip(CONTEXTS, RESPONSES, strict=True)
     return [dialeval.Exchange(context=tuple(context), response=response) for context, response in pairs]
+
+
+def test_a_score_is_minus_the_root_of_the_squared_distance(folders: tuple[Path, Path]) -> None:
+    rows = np.zeros((3, WIDTH + 1), dtype=np.float32)
+    rows[:, :-1] = np.linspace(-1, 1, WIDTH)
+    rows[1, 0] += 3  # three units off along the first feature, whose precision is one half
+    rows[2, WIDTH - 1] -= 3  # and along the last, whose precision is four
+    rows[:, -1] = (0.25, -7, 9)
+    rules: dict[Any, list[float]] = {
+        "mahalanobis": [0, -np.sqrt(9 / 2), -6], "euclidean": [0, -3, -3], "classifier": [0.25, -7, 9],
+    }  # fmt: skip
+    for scoring, expected in rules.items():
+        metric = Density(folders[0], device="cpu", scoring=scoring)
+        metric.network.set_gaussian(np.linspace(-1, 1, WIDTH), np.diag(np.linspace(0.5, 4, WIDTH)))
+        assert metric.values_of(rows) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_dialogue_averages_squares(folders: tuple[Path, Path]) -> None:
+    assert Density(folders[0]).aggregate_dialogue(np.array([-3.0, -4.0])) == pytest.approx(-np.sqrt(12.5))
+    # A logit is no distance: it is averaged as it is.
+    assert Density(folders[0], scoring="classifier").aggregate_dialogue(np.array([-1.0, 3.0])) == 1.0
 
 
 def test_a_checkpoint_with_a_background_scores_by_it(folders: tuple[Path, Path]) -> None:
