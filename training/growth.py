@@ -13,6 +13,7 @@ import json
 from pathlib import Path
 
 import torch
+import yaml
 from scipy.stats import spearmanr
 from transformers import AutoTokenizer
 
@@ -50,8 +51,10 @@ def main() -> None:
     parser.add_argument("--encoder", type=Path, required=True, help="folder of the base encoder")
     parser.add_argument("--run", type=Path, required=True, help="folder with contexts-N.pt and log.jsonl")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="what the run overrode")
     arguments = parser.parse_args()
     recipe, device = read_recipe(arguments.recipe), torch.device(arguments.device)
+    recipe.update({name: yaml.safe_load(value) for name, value in (option.split("=", 1) for option in arguments.set)})
     lines = map(json.loads, (arguments.run / "log.jsonl").read_text().splitlines())
     accuracy = {line["contexts"]: line["mean"] for line in lines if line["event"] == "validation"}
     trainer = Trainer(recipe, arguments.encoder, torch.bfloat16, device, lora=recipe.get("lora"))
