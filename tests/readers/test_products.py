@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dialeval.core.exchange import BadRow
-from dialeval.readers import Chats, Source, read_exchanges
+from dialeval.readers import Chats, Source, read_exchanges, read_transcript
 from refusals import refused
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -19,15 +19,32 @@ WHOLE = {"data.json", "deepeval_conversation.json", "inspect.json", "messages.cs
          "parlai.jsonl", "ragas.jsonl"}  # fmt: skip
 #: Samples without what was said before.
 ALONE = {"deepeval.json", "ragas_single.jsonl"}
+#: Whole conversations, as channels, help desks and assistants export them.
+EXPORTS = sorted((SAMPLES / "exports").iterdir())
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir()))
+@pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir() if path.is_file()))
 def test_the_reply_and_what_was_said_before(name: str) -> None:
     *before, last = read_exchanges(SAMPLES / name)
     assert (last.context[-1], last.response) == (ASKED, ANSWERED)
     assert len(last.context) == (1 if name in ALONE else 3)
     assert [row.response for row in before] == (["Yes, two kinds."] if name in WHOLE else [])
     assert not last.speakers or set(last.speakers) <= {"user", "assistant"}
+
+
+@pytest.mark.parametrize("path", EXPORTS, ids=lambda path: path.stem)
+def test_every_answer_of_an_export_is_a_row(path: Path) -> None:
+    rows = list(read_exchanges(path))
+    assert [row.response for row in rows] == ["Yes, two kinds.", ANSWERED]
+    assert rows[1].context == ("Do you have canoes?", "Yes, two kinds.", ASKED)
+    assert read_transcript(path.read_text("utf-8")).turns == (*rows[1].context, ANSWERED)
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "asides").iterdir()), ids=lambda path: path.stem)
+def test_what_is_said_and_nothing_else_is_read(path: Path) -> None:
+    """Notes of the team, news of a channel, thoughts, code and pictures are no replies."""
+    ((context, response),) = [(row.context, row.response) for row in read_exchanges(path)]
+    assert (context, response) == (("Hi",), "Hello")
 
 
 @pytest.mark.parametrize("name", ["openai_responses.jsonl", "bedrock_log.jsonl"])

@@ -48,7 +48,7 @@ usual = settings(
     suppress_health_check=list(HealthCheck),
 )  # fmt: skip
 
-SAMPLES = sorted((Path(__file__).parents[1] / "readers" / "samples").iterdir())
+SAMPLES = sorted((Path(__file__).parents[1] / "readers" / "samples").rglob("*.*"))
 PLAIN = {
     "rows.jsonl": b'{"context": ["Hi!", "Hello."], "response": "Fine.", "id": 1, "rating": 4}\n' * 3,
     "rows.csv": b'context,response,system\r\n"a __eou__ b","Fine, ""you""?",x\r\nc,d,y\r\n',
