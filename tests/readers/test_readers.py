@@ -8,7 +8,8 @@ import io
 import itertools
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,12 @@ def write_jsonl(path: Path, rows: list[dict[str, Any]] = ROWS) -> Path:
     return path
 
 
-def write_csv(path: Path, delimiter: str = ",", separator: str = " __eou__ ") -> Path:
+def write_csv(path: Path, delimiter: str = ",") -> Path:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter)
     writer.writerow(ROWS[0])
     for row in ROWS:
-        writer.writerow([separator.join(cell) if isinstance(cell, list) else cell for cell in row.values()])
+        writer.writerow([" __eou__ ".join(cell) if isinstance(cell, list) else cell for cell in row.values()])
     content = text.getvalue().encode()
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     return path
@@ -78,22 +79,18 @@ def write_folder(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz", "rows.NDJSON", "rows.v2.json"])
-def test_json_lines(tmp_path: Path, name: str) -> None:
-    assert list(read_exchanges(write_jsonl(tmp_path / name))) == EXCHANGES
-
-
-@pytest.mark.parametrize(("name", "delimiter"), [("rows.csv", ","), ("rows.tsv", "\t"), ("rows.csv.gz", ",")])
-def test_csv(tmp_path: Path, name: str, delimiter: str) -> None:
-    assert list(read_exchanges(write_csv(tmp_path / name, delimiter))) == EXCHANGES
-
-
-def test_parquet(tmp_path: Path) -> None:
-    assert list(read_exchanges(write_parquet(tmp_path / "rows.parquet"))) == EXCHANGES
-
-
-def test_saved_data_set(tmp_path: Path) -> None:
-    assert list(read_exchanges(write_folder(tmp_path / "saved"))) == EXCHANGES
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        *((write_jsonl, name) for name in ("rows.jsonl", "rows.jsonl.gz", "rows.NDJSON", "rows.v2.json")),
+        *((write_csv, name) for name in ("rows.csv", "rows.csv.gz")),
+        (partial(write_csv, delimiter="\t"), "rows.tsv"),
+        (write_parquet, "rows.parquet"),
+        (write_folder, "saved"),
+    ],
+)
+def test_every_format_gives_the_same_rows(write: Callable[[Path], Path], name: str, tmp_path: Path) -> None:
+    assert list(read_exchanges(write(tmp_path / name))) == EXCHANGES
 
 
 def test_folder_of_files_with_splits(tmp_path: Path) -> None:
@@ -110,7 +107,7 @@ def test_files_of_a_folder_that_are_no_part_of_the_data_set_are_named(
     folder = tmp_path / "both"
     folder.mkdir()
     write_jsonl(folder / "rows.jsonl")
-    write_csv(folder / "more.csv", ",")
+    write_csv(folder / "more.csv")
     assert list(read_exchanges(folder)) == EXCHANGES
     assert "not read as part of this data set: more.csv" in caplog.text
     refused(ValueError, "subset 'x'", lambda: exchanges(write_folder(tmp_path / "saved"), subset="x"))
@@ -178,14 +175,6 @@ def test_reading_streams() -> None:
     assert next(taken) == 3
 
 
-def test_parquet_names_a_missing_column(tmp_path: Path) -> None:
-    refused(
-        ValueError,
-        "answer",
-        lambda: list(read_exchanges(write_parquet(tmp_path / "rows.parquet"), columns={"response": "answer"})),
-    )
-
-
 def test_places_that_hold_no_rows(tmp_path: Path) -> None:
     refused(FileNotFoundError, "rows.jsonl", lambda: list(read_exchanges(tmp_path / "rows.jsonl")))
     refused(FileNotFoundError, "rows.parquet", lambda: list(read_exchanges(tmp_path / "rows.parquet")))
@@ -194,6 +183,8 @@ def test_places_that_hold_no_rows(tmp_path: Path) -> None:
     refused(ValueError, "split", lambda: exchanges(write_jsonl(tmp_path / "rows.jsonl"), split="test"))
     refused(ValueError, "file", lambda: exchanges(tmp_path / "rows.jsonl", format="dataset"))
     refused(ValueError, "xml", lambda: exchanges(tmp_path / "rows.jsonl", format="xml"))
+    table = write_parquet(tmp_path / "table.parquet")
+    refused(ValueError, "answer", lambda: exchanges(table, columns={"response": "answer"}))
 
 
 def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
