@@ -5,14 +5,10 @@ Files are (name, content, what it names). Values are keyword arguments of `Metri
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import gzip
 import io
 import json
-import pickle
 import zipfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,44 +44,23 @@ INVISIBLE = {
 JSON_ROWS: dict[str, tuple[bytes, str]] = {
     **{f"only {name}": (line(response=text), "response") for name, text in INVISIBLE.items()},
     "invisible turns": (line(context=list(INVISIBLE.values())), "context"),
-    "infinite response": (b'{"context": ["a"], "response": -Infinity}\n', "response"),
-    "number beyond range": (b'{"context": ["a"], "response": 1e999}\n', "response"),
-    "bool turn": (line(context=["a", True]), "context[1]"),
-    "bool reference": (line(reference=True), "references"),
-    "object reference": (line(reference={"0": "a"}), "references"),
-    "nested reference": (line(references=["a", ["b"]]), "references[1]"),
-    "NaN in references": (b'{"context": ["a"], "response": "b", "references": [NaN]}\n', "references[0]"),
-    "surrogate reference": (
-        b'{"context": ["a"], "response": "b", "reference": "\\ud800"}\n',
-        "references",
-    ),
-    "surrogate system": (b'{"context": ["a"], "response": "b", "system": "\\ud800"}\n', "system"),
     "number among facts": (line(facts=["a", 1]), "facts[1]"),
-    "object id": (line(id={"a": 1}), "id"),
     "integer id of a thousand digits": (
         b'{"context": ["a"], "response": "b", "id": ' + b"9" * 4000 + b"}\n",
         "id",
     ),
     "line break in a name": (b'{"context": ["a"], "resp\\nonse": "b"}\n', "resp\\nonse"),
     "terminal codes in a name": (b'{"context": ["a"], "\\u001b[2J\\u0007": "b"}\n', "\\x1b[2J\\x07"),
-    "comment": (line().strip() + b" // a comment\n", "JSON"),
     "byte-order mark in the middle": (b"\xef\xbb\xbf" + line(), "JSON"),
     "surrogates as bytes": (b'{"context": ["a"], "response": "\xed\xa0\xbd\xed\xb8\x80"}\n', "UTF-8"),
-    "Windows-1252": (b'{"context": ["a"], "response": "don\x92t"}\n', "UTF-8"),
-    "gzip in the middle": (gzip.compress(b"a", mtime=0).replace(b"\n", b"") + b"\n", "UTF-8"),
-    "ten megabytes of noise": (b"x" * (10 * 2**20) + b"\n", "JSON"),
-    "deep objects": (b'{"a":' * 50_000 + b"1" + b"}" * 50_000 + b"\n", "nested"),
     "null response": (line(response=None), "response"),
     "number response": (line(response=7), "response"),
-    "list response": (line(response=["a"]), "response"),
     "NaN response": (b'{"context": ["a"], "response": NaN}\n', "response"),
     "blank response": (line(response=" \t\n"), "response"),
-    "only an em space": (line(response="\u2003"), "response"),
     "surrogate response": (b'{"context": ["a"], "response": "x\\ud800y"}\n', "surrogate"),
     "no response": (line(response=...), "'response'"),
     "misspelt response": (line(response=..., respones="a"), "'respones'"),
     "null context": (line(context=None), "context"),
-    "number context": (line(context=3), "context"),
     "empty context": (line(context=[]), "context"),
     "blank context": (line(context=["", "  "]), "context"),
     "null turn": (line(context=["a", None]), "context[1]"),
@@ -98,15 +73,9 @@ JSON_ROWS: dict[str, tuple[bytes, str]] = {
     "float id": (line(id=1.5), "id"),
     "empty object": (b"{}\n", "'context'"),
     "number row": (b"12\n", "line"),
-    "plain text": (b"How are you?\n", "JSON"),
     "torn object": (b'{"context": ["a"], "resp', "JSON"),
-    "single quotes": (b"{'context': ['a'], 'response': 'b'}\n", "JSON"),
-    "two objects on a line": (line().strip() + line(), "JSON"),
-    "trailing comma": (b'{"context": ["a"], "response": "b",}\n', "JSON"),
-    "raw control character": (b'{"context": ["a"], "response": "a\x01"}\n', "JSON"),
     "NUL byte": (b'{"context": ["a"], "response": "a\x00"}\n', "NUL byte"),
     "Latin-1": ('{"context": ["a"], "response": "é"}\n'.encode("latin-1"), "UTF-8"),
-    "broken UTF-8": (b'{"context": ["a"], "response": "\xf0\x9f"}\n', "UTF-8"),
     "deep nesting": (b'{"context": ' + b"[" * 100_000 + b"\n", "nested"),
     "endless number": (b'{"context": ["a"], "response": ' + b"9" * 5000 + b"}\n", "digits"),
     "endless line": (b'{"context": ["a"], "response": "' + b"a" * (17 * 2**20) + b'"}\n', "16 MiB"),
@@ -144,35 +113,19 @@ def _damaged(method: int) -> bytes:
 
 FILES: dict[str, tuple[str, bytes, str]] = {
     "NUL bytes": ("rows.jsonl", b"\0" * 4096, "NUL byte"),
-    "CSV by another name": ("rows.jsonl", b"context,response\na,b\n", "JSON"),
     "line ends of the old Macintosh": ("rows.csv", b"context,response\ra,b\r", "CSV"),
     "line break in a column": ("rows.csv", b'context,"resp\nonse"\na,b\n', "resp\\nonse"),
-    "pointer to a large file": ("rows.jsonl", b"version https://git-lfs.github.com/spec/v1\nsize 1\n", "JSON"),
-    "PDF": ("rows.jsonl", b"%PDF-1.7\n", "JSON"),
-    "pickle": ("rows.jsonl", pickle.dumps([GOOD]), "UTF-8"),
     "zip by another name": ("rows.jsonl.gz", b"PK\x03\x04rest", "zip"),
-    "gzip in gzip": ("rows.jsonl.gz", gzip.compress(gzip.compress(line())), "UTF-8"),
     "gzip with more behind it": ("rows.jsonl.gz", gzip.compress(line()) + b"more", "damaged"),
-    "Parquet of zeros": ("rows.parquet", b"PAR1" + b"\0" * 100 + b"PAR1", "Parquet"),
     "empty": ("rows.jsonl", b"", "rows"),
-    "only a byte-order mark": ("rows.jsonl", b"\xef\xbb\xbf", "rows"),
     "JSON array without an end": ("rows.json", b"[" + line().strip() + b",", "JSON array"),
-    "JSON array and more": (
-        "rows.json",
-        b"[" + line().strip() + b"]\n" + line(),
-        "JSON array",
-    ),
-    "JSON array of a text": ("rows.json", b'["hello"]', "JSON"),
     "pretty-printed JSON": ("rows.json", 2 * json.dumps(GOOD, indent=2).encode(), "lines"),
     "torn UTF-16": ("rows.jsonl", line().decode().encode("utf-16")[:-1], "UTF-16"),
     "UTF-32": ("rows.jsonl", line().decode().encode("utf-32"), "UTF-32"),
     "CSV of two encodings": ("rows.csv", b"context,response\na,caf\xe9\nb,caf\xc3\xa9\n", "line 3"),
-    "spreadsheet": ("rows.csv", b"PK\x03\x04rest", "zip"),
     "zstandard": ("rows.jsonl", b"\x28\xb5\x2f\xfdrest", "zstandard"),
     "Parquet by another name": ("rows.jsonl", b"PAR1rest", "Parquet"),
     "torn gzip": ("rows.jsonl.gz", gzip.compress(line() * 500)[:40], "damaged"),
-    "gzip of noise": ("rows.jsonl.gz", b"\x1f\x8b\x08\x00" + b"\xff" * 60, "damaged"),
-    "gzip of nothing": ("rows.jsonl.gz", gzip.compress(b""), "rows"),
     "unknown ending": ("rows.log", line(), "extension"),
     "empty CSV": ("rows.csv", b"", "columns"),
     "CSV without rows": ("rows.csv", b"context,response\n", "rows"),
@@ -200,20 +153,11 @@ FILES: dict[str, tuple[str, bytes, str]] = {
 
 #: What is not text, and what it is called.
 NO_TEXTS: dict[str, Any] = {
-    "float": float("inf"),
     "float32": np.float32("nan"),
     "int64": np.int64(3),
     "NAType": pd.NA,
-    "NaTType": pd.NaT,
-    "Decimal": decimal.Decimal(1),
-    "date": datetime.date(2020, 2, 2),
-    "complex": 1j,
-    "range": range(2),
-    "bytearray": bytearray(b"a"),
-    "type": str,
     "object": object(),
     "list": ["a"],
-    "PosixPath": Path("a"),
 }
 
 VALUES: dict[str, tuple[dict[str, Any], str]] = {
@@ -222,15 +166,9 @@ VALUES: dict[str, tuple[dict[str, Any], str]] = {
         for name, value in NO_TEXTS.items()
     },
     "a set as column": ({"responses": {"a"}, "contexts": [["a"]]}, "responses"),
-    "a data frame as column": (
-        {"responses": pd.DataFrame({"a": ["b"]}), "contexts": [["a"]]},
-        "responses",
-    ),
     "an array without dimensions": ({"responses": np.array("a"), "contexts": [["a"]]}, "responses"),
     "a set as context": ({"responses": ["a"], "contexts": [{"a", "b"}]}, "row 0: context"),
     "a context without dimensions": ({"responses": ["a"], "contexts": [np.array("a")]}, "context"),
-    "contexts of contexts": ({"responses": ["a"], "contexts": [[["a"]]]}, "row 0: context[0]"),
-    "a list as system": ({"responses": ["a"], "contexts": ["a"], "systems": [["s"]]}, "row 0: system"),
     "no columns": ({"responses": None, "contexts": None}, "responses"),
     "no contexts": ({"responses": ["a"], "contexts": None}, "contexts"),
     "nothing": ({"responses": [], "contexts": []}, "rows"),
@@ -242,12 +180,8 @@ VALUES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "None": ({"responses": ["a", None], "contexts": [["a"], ["b"]]}, "row 1: response"),
     "NaN": ({"responses": [float("nan")], "contexts": [["a"]]}, "row 0: response"),
-    "bytes": ({"responses": [b"a"], "contexts": [["a"]]}, "row 0: response"),
     "a lone surrogate": ({"responses": ["\ud83d"], "contexts": [["a"]]}, "row 0: response"),
-    "an empty response": ({"responses": [""], "contexts": [["a"]]}, "row 0: response"),
-    "an empty context": ({"responses": ["a"], "contexts": [[]]}, "row 0: context"),
     "a mapping as context": ({"responses": ["a"], "contexts": [{"a": 1}]}, "row 0: context"),
-    "a None turn": ({"responses": ["a"], "contexts": [["a", None]]}, "row 0: context[1]"),
     "a number among references": (
         {"responses": ["a"], "contexts": [["a"]], "references": [["b", 2]]},
         "row 0: references[1]",
