@@ -82,14 +82,11 @@ class CheckedTexts(tuple[str, ...]):
     __slots__ = ()
 
 
-def _no_letters(**texts: Any) -> None:
-    """Whoever makes a row by hand may give one text where several belong, whose letters would be taken for texts."""
-    if wrong := next((name for name, given in texts.items() if isinstance(given, str)), None):
+def _settle(row: Exchange | Dialogue, *several: str) -> None:
+    """Refuse one text where several belong, whose letters would be taken for texts, and drop blank facts, which would
+    take a place among the others and move values."""
+    if wrong := next((name for name in several if isinstance(getattr(row, name), str)), None):
         raise TypeError(f"{wrong} is a str; pass a tuple of strings")
-
-
-def _drop_blank_facts(row: Exchange | Dialogue) -> None:
-    """A blank fact would take a place among the others, and move values."""
     facts = tuple(fact for fact in row.facts if not (isinstance(fact, str) and is_blank(fact)))
     if len(facts) < len(row.facts):
         object.__setattr__(row, "facts", facts)
@@ -112,8 +109,7 @@ class Exchange:
     speakers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _no_letters(context=self.context, references=self.references, facts=self.facts, speakers=self.speakers)
-        _drop_blank_facts(self)
+        _settle(self, "context", "references", "facts", "speakers")
 
     @property
     def is_empty(self) -> bool:
@@ -136,14 +132,13 @@ class Dialogue:
     speakers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _no_letters(turns=self.turns, facts=self.facts, speakers=self.speakers)
-        _drop_blank_facts(self)
+        _settle(self, "turns", "facts", "speakers")
 
     @property
     def answers(self) -> list[int]:
         """Places of the turns of the judged side: the bot, if the speakers are named so, else who speaks second."""
         speakers = [name.strip().lower() for name in self.speakers] or [
-            str(turn % 2) for turn in range(len(self.turns))
+            str(turn % 2) for turn, _ in enumerate(self.turns)
         ]
         names = list(dict.fromkeys(speakers))
         judged = _BOTS.intersection(names) or names[1:2]
@@ -250,15 +245,9 @@ def exchanges_from_columns(
 ) -> list[Exchange]:
     """Zip parallel columns into checked exchanges; columns of different length are refused."""
     given = {
-        "responses": responses,
-        "contexts": contexts,
-        "references": references,
-        "facts": facts,
-        "systems": systems,
-        "ids": ids,
-        "following": following,
-        "speakers": speakers,
-    }
+        "responses": responses, "contexts": contexts, "references": references, "facts": facts, "systems": systems,
+        "ids": ids, "following": following, "speakers": speakers,
+    }  # fmt: skip
     return [check_exchange(row, **cells, empty=empty) for row, cells in enumerate(zipped(given))]
 
 
@@ -277,7 +266,7 @@ def zipped(
 
 def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[str, ...]:
     """Who said each of so many turns: texts or whole numbers, one for each turn, or none at all."""
-    if isinstance(speakers, str | CheckedTexts) or speakers is None or _is_nan(speakers):
+    if isinstance(speakers, str | CheckedTexts) or _missing(speakers):
         checked = _texts(row, "speakers", speakers)
     else:
         checked = tuple(
@@ -290,7 +279,7 @@ def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[
 
 
 def _following(row: int | str, value: Any) -> str | None:
-    if value is None or _is_nan(value):
+    if _missing(value):
         return None
     text = check_text(row, "following", value)
     return None if is_blank(text) else text
@@ -312,23 +301,22 @@ def _column(name: str, values: Iterable[Any] | None) -> Sequence[Any] | None:
         raise ValueError(f"{name} cannot be iterated over; pass a list with one entry per row") from None
 
 
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+def _missing(value: Any) -> str:
+    """What sentences call a value that is none; of others nothing."""
+    if value is None:
+        return "None"
+    return "NaN (a missing value)" if isinstance(value, float) and math.isnan(value) else ""
 
 
 def is_absent(value: Any) -> bool:
     """Whether a cell of a table holds nothing: None, NaN or no more than white space."""
-    return value is None or _is_nan(value) or (isinstance(value, str) and not value.strip())
+    return bool(_missing(value)) or (isinstance(value, str) and not value.strip())
 
 
 def check_text(row: int | str, field: str, value: Any) -> str:
     """A plain string that any file can hold, or `BadRow`."""
-    if value is None:
-        raise BadRow(row, f"{field} is None; pass a string")
-    if _is_nan(value):
-        raise BadRow(row, f"{field} is NaN (a missing value); pass a string")
     if not isinstance(value, str):
-        raise BadRow(row, f"{field} is {a_kind(value)}; pass a string")
+        raise BadRow(row, f"{field} is {_missing(value) or a_kind(value)}; pass a string")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -339,10 +327,9 @@ def check_text(row: int | str, field: str, value: Any) -> str:
 
 
 def _texts(row: int | str, field: str, value: Any, *, required: bool = False) -> tuple[str, ...]:
-    if value is None or _is_nan(value):
+    if missing := _missing(value):
         if required:
-            shown = "None" if value is None else "NaN (a missing value)"
-            raise BadRow(row, f"{field} is {shown}; pass a list of strings, one per turn")
+            raise BadRow(row, f"{field} is {missing}; pass a list of strings, one per turn")
         return ()
     if isinstance(value, str):
         return (check_text(row, field, value),)
@@ -368,7 +355,7 @@ def _items(row: int | str, field: str, value: Any) -> list[Any]:
 
 
 def _label(row: int | str, field: str, value: Any) -> str | None:
-    if value is None or _is_nan(value):
+    if _missing(value):
         return None
     if isinstance(value, int) and not isinstance(value, bool):
         if value.bit_length() > _LABEL_BITS:

@@ -234,8 +234,7 @@ class Source:
             return row
         by_field = {field: lookup(row.values, column) for field, column in self.columns.items()}
         if not isinstance(as_json(by_field[MESSAGES]), list):
-            problem = f"{self.columns[MESSAGES]} is no list of messages"
-            return RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
+            return row.spoilt(f"{self.columns[MESSAGES]} is no list of messages")
         beside = {key: row.values[key] for key in ("id", "system", "model", "facts") if key in row.values}
         return RawRow(row.number, row.where, beside | by_field, duplicate=row.duplicate)
 

@@ -16,6 +16,9 @@ from dialeval.readers.text import check_header
 _MAGIC = b"ARROW1\0\0"
 #: Kinds of messages in Arrow's `Message.fbs`.
 _OF_DICTIONARY, _OF_ROWS = 2, 3
+#: Kinds of values by Arrow's names: those that have bytes of their own, and those that hold others.
+_TEXTS = ("STRING", "BINARY", "LARGE_STRING", "LARGE_BINARY", "FIXED_SIZE_BINARY")
+_NESTED = ("LIST", "LARGE_LIST", "FIXED_SIZE_LIST", "STRUCT", "MAP")
 
 
 def arrow_rows(path: Path, name: str, choose: Choice, bounds: Bounds) -> Iterator[RawRow]:
@@ -97,16 +100,7 @@ def _lengths(cells: Any) -> Any:
     kind = cells.type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         cells = cells.cast(pa.large_binary())
-    elif not any(
-        is_text(kind)
-        for is_text in (
-            pa.types.is_string,
-            pa.types.is_binary,
-            pa.types.is_large_string,
-            pa.types.is_large_binary,
-            pa.types.is_fixed_size_binary,
-        )
-    ):
+    elif kind.id not in {getattr(pa.lib, f"Type_{name}") for name in _TEXTS}:
         return None
     return pc.binary_length(cells)
 
@@ -120,16 +114,8 @@ def _is_plain(kind: Any) -> bool:
     if pa.types.is_dictionary(kind):
         return not pa.types.is_nested(kind.value_type) and _is_plain(kind.value_type)
     if pa.types.is_nested(kind):
-        known = (
-            pa.types.is_list,
-            pa.types.is_large_list,
-            pa.types.is_fixed_size_list,
-            pa.types.is_struct,
-            pa.types.is_map,
-        )
-        return any(is_known(kind) for is_known in known) and all(
-            _is_plain(kind.field(index).type) for index in range(kind.num_fields)
-        )
+        is_known = kind.id in {getattr(pa.lib, f"Type_{name}") for name in _NESTED}
+        return is_known and all(_is_plain(kind.field(index).type) for index in range(kind.num_fields))
     views = (pa.types.is_string_view, pa.types.is_binary_view, pa.types.is_run_end_encoded)
     return not any(is_view(kind) for is_view in views)
 

@@ -9,21 +9,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO
 
-from dialeval.core.exchange import (
-    BadRow,
-    Dialogue,
-    EmptyPolicy,
-    Exchange,
-    check_dialogue,
-    check_exchange,
-    check_kind,
-)
+from dialeval.core.exchange import BadRow, Dialogue, EmptyPolicy, Exchange, check_dialogue, check_exchange, check_kind
 from dialeval.io.harmless import one_line
 from dialeval.readers.chats import messages_of, product_of
-from dialeval.readers.chats.messages import as_json, role_of
+from dialeval.readers.chats.messages import as_json, holds_objects, role_of
 from dialeval.readers.transcripts import is_transcript, turns_of
 
 FIELDS = (
@@ -68,6 +59,10 @@ class RawRow:
     def bad(self, problem: str) -> BadRow:
         """The error that says what is wrong with this row."""
         return BadRow(self.place, problem)
+
+    def spoilt(self, problem: str) -> RawRow:
+        """The same row, which this keeps from being read."""
+        return RawRow(self.number, self.where, problem=problem, raw=self.original)
 
     @property
     def is_reply(self) -> bool:
@@ -172,18 +167,9 @@ def required_fields(columns: Columns, present: Collection[str], level: str) -> t
 def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Collection[str] = ()) -> Exchange:
     """Check a raw row, or raise `BadRow`."""
     values = _present(row, columns, "turn")
-    exchange = check_exchange(
-        row.place,
-        response=values["response"],
-        context=values["context"],
-        references=_references(row, values),
-        facts=values["facts"],
-        system=values["system"],
-        id=values["id"],
-        following=values["following"],
-        speakers=values["speakers"],
-        empty=empty,
-    )
+    fields = ("response", "context", "facts", "system", "id", "following", "speakers")
+    checked = {field: values[field] for field in fields}
+    exchange = check_exchange(row.place, **checked, references=_references(row, values), empty=empty)
     if "references" in needs and not exchange.references:
         raise row.bad("the reference is missing, and one of the metrics needs it; add it")
     return exchange
@@ -292,9 +278,7 @@ class Rejects:
     def __enter__(self) -> Rejects:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -447,7 +431,7 @@ def not_a_text(texts: Sequence[str], field: str, column: str) -> str:
     """What to say where all of these are JSON, or begin with one label; empty where they are what somebody said."""
     texts = [text for text in texts if text.strip()]
     inside = [as_json(text) for text in texts]
-    if texts and all(_holds_objects(value) for value in inside):
+    if texts and all(map(holds_objects, inside)):
         path = _path_of_text(inside[0])
         way = f"name the text in it: --columns {field}={column}{path}" if path else "write its text into a column"
         return f"{field} is JSON, not a text; {way}"
@@ -460,10 +444,6 @@ def not_a_text(texts: Sequence[str], field: str, column: str) -> str:
                 "conversation as lines of `User: ...` and `Bot: ...` in a file .txt"
             )
     return ""
-
-
-def _holds_objects(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(item, Mapping) for item in value))
 
 
 def _path_of_text(value: Any) -> str:

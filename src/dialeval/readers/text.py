@@ -337,7 +337,7 @@ def table_row(row: RawRow, columns: Columns, separator: str, *, cells: bool = Tr
             elif cells and isinstance(typed.get(column), str) and field != "response":  # a zero is a value
                 typed[column] = typed[column] or None
     except ValueError as error:
-        return RawRow(row.number, row.where, problem=str(error), raw=row.values)
+        return row.spoilt(str(error))
     return RawRow(row.number, row.where, typed)
 
 

@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, cycle
 from typing import Any
 
@@ -102,7 +102,7 @@ class Chats:
             parsed = _parse(row, product)
             turns, prompts, names = self._turns(row, parsed, judge)
         except BadRow as error:
-            yield None, RawRow(row.number, row.where, problem=error.problem, raw=dict(row.values))
+            yield None, row.spoilt(error.problem)
             return
         spoke = {role for role, _ in turns}
         if judge not in spoke and ("user" not in spoke or "system" in spoke):
@@ -130,7 +130,7 @@ class Chats:
                 return
         if not judged:
             problem = _unanswered(self.judge_role, judge in {role for role, _ in turns}, [role for role, _ in turns])
-            yield None, RawRow(row.number, row.where, problem=problem, raw=dict(row.values))
+            yield None, row.spoilt(problem)
             return
         if level == "dialogue":
             sides = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
@@ -343,7 +343,7 @@ def together(rows: Iterable[RawRow], columns: tuple[str, str, str]) -> Iterator[
         name = str(name.get("id") if isinstance(name, Mapping) else name)
         if whose and (is_blank(name) or name in ("None", "nan")):
             problem = f"{whose} is empty; write there to which conversation the message belongs"
-            yield RawRow(row.number, f"{row.where}, message {row.number}", problem=problem, raw=dict(row.values))
+            yield replace(row.spoilt(problem), where=f"{row.where}, message {row.number}")
             continue
         speaker = speaker if isinstance(speaker, Mapping) else str(speaker or "")
         message = {**row.values, "role": speaker, "content": row.values.get(what)}

@@ -11,7 +11,7 @@ import importlib
 import inspect
 import math
 import warnings
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from numbers import Integral
@@ -193,7 +193,7 @@ def load(name: str | Sequence[str], **options: Any) -> Metric | Suite:
             raise TypeError(f"a metric is {a_kind(given)}; pass its name, or a list of names")
         if odd := [each for each in given if not isinstance(each, str)]:
             raise TypeError(f"a metric is {a_kind(odd[0])}; pass names")
-        return _load_suite(name, **options)
+        return _load_suite(list(dict.fromkeys(name)), **options)
     chosen_class, preset = metric_class(name)
     if unknown := next((option for option in options if not _takes(chosen_class, option)), None):
         names = [option for option in _options(chosen_class)[0] if option not in preset]
@@ -283,9 +283,8 @@ def ready_approaches() -> list[str]:
     return [name for name in APPROACHES if metric_class(name)[0].checkpoints_by_default() <= embedded]
 
 
-def _load_suite(names: Iterable[str], *, checkpoints: Mapping[str, str] | None = None, **options: Any) -> Suite:
-    wanted = list(dict.fromkeys(names))
-    if not wanted:
+def _load_suite(names: Sequence[str], *, checkpoints: Mapping[str, str] | None = None, **options: Any) -> Suite:
+    if not names:
         raise ValueError("no metrics were given; pass at least one")
-    check_options(wanted, options, checkpoints or {})
-    return Suite(load_metrics(wanted, options, checkpoints or {}))
+    check_options(names, options, checkpoints or {})
+    return Suite(load_metrics(names, options, checkpoints or {}))

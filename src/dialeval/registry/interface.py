@@ -207,10 +207,12 @@ class Metric(ABC):
         data frame, a `datasets.Dataset`, a list of mappings, or a file: `score("chats.jsonl")`. It is read as the
         command reads a file; columns whose names tell nothing are named: `score(frame, columns={"response": "reply"})`.
         """
+        beside: dict[str, Iterable[Any] | None] = {
+            "references": references, "facts": facts, "systems": systems, "ids": ids, "following": following,
+            "speakers": speakers,
+        }  # fmt: skip
         if contexts is None and is_table(responses):
-            named = {"references": references, "facts": facts, "systems": systems, "ids": ids}
-            named |= {"following": following, "speakers": speakers}
-            if twice := [name for name, value in named.items() if value is not None]:
+            if twice := [name for name, value in beside.items() if value is not None]:
                 raise ValueError(f"{twice[0]} cannot be passed beside a table; make them a column of it")
             exchanges = exchanges_of(responses, columns, empty=empty)
             scores = self.score_exchanges(exchanges, scale=scale, progress=progress)
@@ -218,17 +220,8 @@ class Metric(ABC):
             return replace(scores, index=index) if index is not None and len(index) == len(scores) else scores
         if columns is not None:
             raise ValueError("columns is for tables; pass the table alone, without contexts")
-        exchanges = exchanges_from_columns(
-            responses,
-            contexts,  # type: ignore[arg-type]  # None is refused with a sentence
-            references,
-            facts=facts,
-            systems=systems,
-            ids=ids,
-            following=following,
-            speakers=speakers,
-            empty=empty,
-        )
+        # None as contexts is refused with a sentence.
+        exchanges = exchanges_from_columns(responses, contexts, **beside, empty=empty)  # type: ignore[arg-type]
         return self.score_exchanges(exchanges, scale=scale, progress=progress)
 
     def score_exchanges(

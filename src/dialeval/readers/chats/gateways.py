@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dialeval.readers.chats.calls import both, call, messages_from
-from dialeval.readers.chats.messages import Product, Row, Turns, as_json
+from dialeval.readers.chats.messages import Product, Row, Turns, as_json, holds_objects
 
 # Chat completions: OpenAI, Azure OpenAI, Anthropic, LiteLLM and other gateways.
 
@@ -102,11 +102,7 @@ _COLUMNS = (("input", "output"), ("inputs", "outputs"), ("prompt", "completion")
 def _sides_of_columns(row: Row) -> tuple[Any, Any] | None:
     asked, answered = next((pair for pair in _COLUMNS if set(pair) <= row.keys()), ("", ""))
     sides = as_json(row.get(asked)), as_json(row.get(answered))
-    return sides if any(map(_holds_objects, sides)) and all(sides) else None
-
-
-def _holds_objects(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(item, Mapping) for item in value))
+    return sides if any(map(holds_objects, sides)) and all(sides) else None
 
 
 INPUTS_AND_OUTPUTS = Product(

@@ -127,6 +127,11 @@ def as_json(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
+def holds_objects(value: Any) -> bool:
+    """Whether a value is an object of JSON, or a list with one."""
+    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(item, Mapping) for item in value))
+
+
 def read_content(content: Any, joint: str = "\n") -> tuple[str | None, bool]:
     """The text of a message's content, a string or parts, None where it holds no text; and whether it calls a tool.
 
