@@ -44,6 +44,7 @@ from dialeval.readers.rows import (
     RawRow,
     Rejects,
     bounded,
+    ending,
     guess_columns,
     lookup,
     not_a_text,
@@ -305,12 +306,8 @@ class Source:
         seen: list[Exchange] = []
 
         def check() -> None:
-            for name in ("response", "context"):
-                texts = [
-                    exchange.response if name == "response" else exchange.context[-1]
-                    for exchange in seen
-                    if exchange.context
-                ]
+            turns = [(exchange.response, exchange.context[-1]) for exchange in seen if exchange.context]
+            for name, texts in zip(("response", "context"), zip(*turns, strict=True), strict=False):
                 if problem := not_a_text(texts, name, columns.name(name)):
                     raise ValueError(f"{self.name}: {problem}")
 
@@ -486,8 +483,7 @@ def is_file_of_rows(path: Path) -> bool:
 
 
 def _told_by_ending(path: Path) -> Format | None:
-    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
-    return _SUFFIXES.get(suffixes[-1]) if suffixes else None
+    return _SUFFIXES.get(ending(path))
 
 
 def read_exchanges(

@@ -78,6 +78,11 @@ class RawRow:
         return self.raw if self.values is None else dict(self.values)
 
 
+def ending(path: Path) -> str:
+    """The ending of a file's name in small letters, packed or not; empty where it has none."""
+    return next((suffix for suffix in map(str.lower, reversed(path.suffixes)) if suffix != ".gz"), "")
+
+
 _STEP = re.compile(r"([^.\[\]]+)|\[(-?\d+)\]")
 
 

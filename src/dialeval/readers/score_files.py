@@ -21,10 +21,11 @@ from typing import Any, cast
 from dialeval.core.exchange import a_kind, check_kind
 from dialeval.core.specs import LARGEST
 from dialeval.io.files import is_stream
-from dialeval.readers.rows import HELD, bounded
+from dialeval.readers.rows import HELD, bounded, ending
 from dialeval.readers.table_rows import check_rows, mappings
 
 _NUMBERS = int | float | Decimal  # the last as data bases give them
+_TABLES = (".csv", ".tsv")
 #: Columns that are numbers but no scores.
 _NOT_SCORES = frozenset({"id", "dataset", "label", "row", "system", "language", "index", "context", "response", ""})
 
@@ -51,17 +52,10 @@ def read_scores(path: str | Path) -> ScoreTable:
     file = Path(path)
     if is_stream(file):
         raise BadScoreFile(f"score file {file} is a device or a pipe, and is read twice; name a file")
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise BadScoreFile(f"score file {file} cannot be read ({error.strerror}); check the path") from None
-    digest = hashlib.sha256(content).hexdigest()
-    suffixes = [suffix.lower() for suffix in file.suffixes if suffix.lower() != ".gz"]
-    kind = suffixes[-1] if suffixes else ""
-    rows = _rows(file, kind)
-    if kind in (".csv", ".tsv") and rows and not {"id", "row"} & rows[0][1].keys():
+    rows = records(file, str(file))
+    if ending(file) in _TABLES and rows and not {"id", "row"} & rows[0][1].keys():
         raise BadScoreFile(f"{file} has no column id; its first line names the columns, for example id,score")
-    return _table(rows, file, digest)
+    return _table(rows, file, hashlib.sha256(file.read_bytes()).hexdigest())
 
 
 def scores_in(rows: Any, name: str, columns: Mapping[str, str] | None = None) -> ScoreTable:
@@ -79,20 +73,11 @@ def scores_in(rows: Any, name: str, columns: Mapping[str, str] | None = None) ->
     return _table(tables, Path(name), "")
 
 
-def _table(rows: Iterable[tuple[str, Mapping[str, Any]]], file: Path, digest: str) -> ScoreTable:
-    seen: dict[str, str | None] = {}
-    without_id: list[str] = []
-    columns = _columns(file, rows, seen, without_id)
-    contexts = {key: context for key, context in seen.items() if context is not None}
-    return ScoreTable(file, digest, columns, has_ids=not without_id, contexts=contexts)
-
-
 def records(rows: Any, name: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
     """Every row of a file of scores, a data frame, a data set or mappings, and where it stands."""
     if isinstance(rows, str | Path):
-        kinds = [suffix.lower() for suffix in Path(rows).suffixes if suffix.lower() != ".gz"]
         try:
-            return _rows(Path(rows), kinds[-1] if kinds else "")
+            return _rows(Path(rows), ending(Path(rows)))
         except OSError as error:
             raise BadScoreFile(f"score file {rows} cannot be read ({error.strerror}); check the path") from None
     check_rows(name, rows)
@@ -113,32 +98,28 @@ def check_columns(
         raise ValueError(f"there is no column {lost!r}; the columns are: {', '.join(map(str, present)) or 'none'}")
 
 
-def _columns(
-    file: Path,
-    rows: Iterable[tuple[str, Mapping[str, Any]]],
-    seen: dict[str, str | None],
-    without_id: list[str],
-) -> dict[str, dict[str, float]]:
-    """The columns by row; `seen` gets every row's context, `without_id` the rows that only a number names."""
+def _table(rows: Iterable[tuple[str, Mapping[str, Any]]], file: Path, digest: str) -> ScoreTable:
     columns: dict[str, dict[str, float]] = {}
+    contexts: dict[str, str | None] = {}
+    has_ids = True
     for where, row in rows:
-        # `dialeval score` numbers the rows of an input without ids.
-        row_id = row.get("id") if row.get("id") not in (None, "") else row.get("row")
-        if row_id is not None and row.get("id") in (None, ""):
-            without_id.append(str(row_id))
-        if row_id is None or row_id == "":
+        row_id = row.get("id")
+        if row_id in (None, ""):  # `dialeval score` numbers the rows of an input without ids
+            row_id, has_ids = row.get("row"), False
+        if row_id in (None, ""):
             raise BadScoreFile(f"{where} has no id; give every row the id of its benchmark row")
-        if str(row_id) in seen:
+        key, context = str(row_id), row.get("context")
+        if key in contexts:
             raise BadScoreFile(f"{where} repeats the id {row_id!r}; keep one score per row")
-        context = row.get("context")
-        seen[str(row_id)] = None if context in (None, "") else json.dumps(context, default=str)
+        contexts[key] = None if context in (None, "") else json.dumps(context, default=str)
         for name, value in row_scores(where, row).items():
-            columns.setdefault(name, {})[str(row_id)] = value
+            columns.setdefault(name, {})[key] = value
     # A column of nothing but null is some other field that was left empty.
     columns = {name: column for name, column in columns.items() if any(map(math.isfinite, column.values()))}
     if not columns:
         raise BadScoreFile(f'{file} holds no scores; write rows such as {{"id": "…", "scores": {{"mine": 0.5}}}}')
-    return columns
+    known = {key: context for key, context in contexts.items() if context is not None}
+    return ScoreTable(file, digest, columns, has_ids=has_ids, contexts=known)
 
 
 def row_scores(where: str, row: Mapping[str, Any]) -> dict[str, float]:
@@ -177,7 +158,7 @@ def _rows(file: Path, kind: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
         with file.open("rb") as stream:
             if kind == ".parquet":
                 read = parquet_rows(file, str(file), lambda names: names, HELD)
-            elif kind in (".csv", ".tsv"):
+            elif kind in _TABLES:
                 read = csv_rows(stream, str(file), delimiter="\t" if kind == ".tsv" else ",", bounds=HELD)
             else:
                 read = json_rows(stream, str(file), HELD)
@@ -189,7 +170,7 @@ def _rows(file: Path, kind: str) -> Sequence[tuple[str, Mapping[str, Any]]]:
         raise
     except ValueError as error:
         raise BadScoreFile(str(error)) from None
-    return _typed(rows) if kind in (".csv", ".tsv") else rows
+    return _typed(rows) if kind in _TABLES else rows
 
 
 def _typed(rows: list[tuple[str, Mapping[str, Any]]]) -> Sequence[tuple[str, Mapping[str, Any]]]:
