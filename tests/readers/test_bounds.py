@@ -77,13 +77,6 @@ def test_what_unpacks_to_too_much_is_refused(kind: str, tmp_path: Path) -> None:
     assert "rows." in message
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_the_same_is_read_where_it_may_be(kind: str, tmp_path: Path) -> None:
-    if kind in ("array", "line", "csv"):
-        pytest.skip("holds no rows")
-    assert next(Source(FILES[kind](tmp_path)).exchanges())[1].response.startswith("Fine")
-
-
 TURNS = "User: How are you?\nBot: Fine, thanks.\n"
 #: A row of each kind of text.
 ROWS = {
@@ -163,10 +156,6 @@ def test_rows_of_which_none_can_be_read_are_kept_no_further_than_a_row(bad: str,
     path = _packed(tmp_path / "rows.jsonl.gz", bad, 20_000)
     source = Source(path, bounds=Bounds(whole=2**18))
     assert "rows.jsonl.gz" in refused(ValueError, "none of the first", lambda: next(source.exchanges()))
-
-
-def test_blank_lines_take_no_memory(tmp_path: Path) -> None:
-    assert _peak(tmp_path, "blanks.txt", "\n", 20_000)[0] < 2**18
 
 
 @pytest.mark.parametrize("between", ["\n", "---\n"])

@@ -55,14 +55,9 @@ def _footer_of(small: Path, large: Path) -> Path:
 def _lying(folder: Path) -> Path:
     """One column, so that the pages of both begin at the same place."""
     noise = np.random.default_rng(0).bytes(20_000).hex()
-    table = pa.table({"dialogue": [["a" * 2**22, "b" * 2**22]]})
-    pq.write_table(table, folder / "rows.parquet", use_dictionary=False, compression="zstd")
-    pq.write_table(
-        pa.table({"dialogue": [[noise, noise[::-1]]]}),
-        folder / "small.parquet",
-        use_dictionary=False,
-        compression="zstd",
-    )
+    for name, turns in (("rows", ["a" * 2**22, "b" * 2**22]), ("small", [noise, noise[::-1]])):
+        table = pa.table({"dialogue": [turns]})
+        pq.write_table(table, folder / f"{name}.parquet", use_dictionary=False, compression="zstd")
     return _footer_of(folder / "small.parquet", folder / "rows.parquet")
 
 
@@ -144,18 +139,10 @@ def test_every_encoding_is_read_as_arrow_reads_it(
     rng = np.random.default_rng(1)
     turns = [[f"turn {n} {rng.integers(9)}" for n in range(rng.integers(1, 6))] for _ in range(3000)]
     table = pa.table({"context": turns, "response": [f"reply {n % 7}" for n in range(3000)], "id": range(3000)})
-    options: dict[str, Any] = {"use_dictionary": encoding is None}
+    options: dict[str, Any] = {"use_dictionary": encoding is None, "data_page_size": 2**11, "row_group_size": 1100}
     if encoding:
         options["column_encoding"] = {"context.list.element": encoding, "response": encoding, "id": "PLAIN"}
     path = tmp_path / "rows.parquet"
-    pq.write_table(
-        table,
-        path,
-        compression=compression,
-        data_page_version=version,
-        data_page_size=2**11,
-        row_group_size=1100,
-        **options,
-    )
+    pq.write_table(table, path, compression=compression, data_page_version=version, **options)
     read = [(list(row.context), row.response, row.id) for _, row in Source(path).exchanges()]
     assert read == [(turns[n], f"reply {n % 7}", str(n)) for n in range(3000)]

@@ -59,13 +59,9 @@ def test_the_files_of_a_split_are_read_one_after_another(kind: str, tmp_path: Pa
 
 
 def test_a_card_divides_a_folder_into_subsets_and_splits(tmp_path: Path) -> None:
-    for name, row in {
-        "one/a.jsonl": HELLO,
-        "one/b.jsonl": THANKS,
-        "two/test.jsonl": HELLO,
-        "two/train.jsonl": THANKS,
-    }.items():
-        _write(tmp_path / name, row)
+    for first, second in (("one/a", "one/b"), ("two/test", "two/train")):
+        _write(tmp_path / f"{first}.jsonl", HELLO)
+        _write(tmp_path / f"{second}.jsonl", THANKS)
     splits = [{"split": "test", "path": "one/a*"}, {"split": "train", "path": ["one/b.jsonl"]}]
     _card(tmp_path, [{"config_name": "one", "data_files": splits}, {"config_name": "two", "data_dir": "two"}])
     for subset in ("one", "two"):
@@ -206,8 +202,7 @@ def test_rows_of_nothing_have_a_bound(tmp_path: Path) -> None:
 
 def test_a_damaged_arrow_file_is_told(tmp_path: Path) -> None:
     whole = _arrow(tmp_path, [["a", "b"], ["c"], ["d"]]).read_bytes()
-    damaged = tmp_path / "damaged.arrow"
-    told = []
+    damaged, told = tmp_path / "damaged.arrow", list[str]()
     for place in range(0, len(whole), 3):  # also the places of texts, which would be read from anywhere in memory
         damaged.write_bytes(whole[:place] + bytes([whole[place] ^ 0x7F]) + whole[place + 1 :])
         try:
@@ -235,6 +230,8 @@ def test_saved_splits_are_chosen_and_several_files_are_read(tmp_path: Path) -> N
     folder = _saved(tmp_path / "saved", splits=True)
     assert _read(folder, split="test") == [HELLO] * 3
     refused(ValueError, "test, train", lambda: _read(folder))
+    refused(ValueError, "tset", lambda: _read(folder, split="tset"))
+    refused(ValueError, "subset 'x'", lambda: _read(folder, subset="x"))
     datasets.Dataset.from_list([{"context": ["hello"], "response": "hi"}] * 5).save_to_disk(
         tmp_path / "more", num_shards=2
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from pathlib import Path
 
@@ -111,13 +112,10 @@ def test_a_reply_that_leaks_json_now_and_then_is_a_reply() -> None:
 
 def day(first: int, *said: tuple[str, str, str | None]) -> str:
     """A day of a channel: who, what, and in which thread."""
-    return json.dumps(
-        [
-            {"type": "message", "ts": str(first + at), "text": text, "bot_id" if who == "B1" else "user": who,
-             **({"thread_ts": thread} if thread else {})}
-            for at, (who, text, thread) in enumerate(said)
-        ]
-    )  # fmt: skip
+    return json.dumps([
+        {"type": "message", "ts": str(first + at), "text": text, "bot_id" if who == "B1" else "user": who,
+         "thread_ts": thread} for at, (who, text, thread) in enumerate(said)
+    ])  # fmt: skip
 
 
 DAYS = {
@@ -129,15 +127,11 @@ DAYS = {
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_days_of_a_channel_are_one_conversation_and_threads_their_own(tmp_path: Path, packed: bool) -> None:
-    path = tmp_path / ("export.zip" if packed else "export")
-    if packed:
-        with zipfile.ZipFile(path, "w") as archive:
-            for name, text in DAYS.items():
-                archive.writestr(name, text)
-    else:
-        for name, text in DAYS.items():
-            (path / name).parent.mkdir(parents=True, exist_ok=True)
-            (path / name).write_text(text)
+    for name, text in DAYS.items():
+        (tmp_path / "export" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "export" / name).write_text(text)
+    path = tmp_path / "export"
+    path = Path(shutil.make_archive(str(path), "zip", path)) if packed else path
     rows = list(read_exchanges(path))
     assert [(row.context, row.response, row.following) for row in rows] == [
         (("Hi!",), "Hello.", "Bye."),
@@ -165,33 +159,16 @@ def test_two_entries_of_one_name_are_both_read(tmp_path: Path) -> None:
     assert [row.response for row in read_exchanges(tmp_path / "export.zip")] == ["Two.", "Three."]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.vtt", "WEBVTT\n\n1\n00:01.000 --> 00:02.000\n<v Anna Lee>Which is</v>\n\n00:02.000 --> 00:03.000\n"
-                  "<v Anna Lee>lighter?</v>\n\n00:00:03.000 --> 00:00:04.000\n<v ShopBot>The red one, <i>20</i> kg.\n"),
-        ("a.vtt", "WEBVTT - talk\n\nNOTE x\n\n00:00:01.000 --> 00:00:02.000\nAnna: Which is lighter?\n\n"
-                  "00:00:03.000 --> 00:00:04.000\nShopBot: The red one, 20 kg.\n"),
-        ("a.md", "# A chat\n\n## User\n\nWhich is lighter?\n\n## Assistant\n\nThe red one, 20 kg.\n"),
-        ("a.md", "#### You said:\nWhich is lighter?\n#### ChatGPT said:\nThe red one, 20 kg.\n"),
-        ("a.md", "**User**\n\nWhich is lighter?\n\n**Assistant:**\n\nThe red one, 20 kg.\n"),
-        ("a.txt", "text:your persona: I sell.\\nWhich is lighter?\tlabels:The red one, 20 kg.|No\tepisode_done:True\n"),
-        ("a.txt", "1 your persona: I sell.\n2 Which is lighter?\tThe red one, 20 kg.\t\tNo.|Yes.\n"),
-    ],
-)  # fmt: skip
-def test_subtitles_headings_and_files_of_parlai(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    (row,) = read_exchanges(tmp_path / name)
+@pytest.mark.parametrize("path", sorted((SAMPLES / "texts").iterdir()), ids=lambda path: path.name)
+def test_subtitles_headings_and_files_of_parlai(path: Path) -> None:
+    (row,) = read_exchanges(path)
     assert (row.context, row.response) == ((ASKED,), ANSWERED)
 
 
 def test_episodes_of_parlai_are_conversations(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 Hi\tHello\n2 And?\tFine\n1 Ho\tHey\n")
-    assert [(len(row.context), row.response) for row in read_exchanges(tmp_path / "a.txt")] == [
-        (1, "Hello"),
-        (3, "Fine"),
-        (1, "Hey"),
-    ]
+    rows = [(len(row.context), row.response) for row in read_exchanges(tmp_path / "a.txt")]
+    assert rows == [(1, "Hello"), (3, "Fine"), (1, "Hey")]
 
 
 def test_subtitles_without_speakers_are_refused(tmp_path: Path) -> None:
@@ -205,17 +182,15 @@ CHAT = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": ANS
 @pytest.mark.parametrize("text", ["\n".join([json.dumps(CHAT)] * 2), json.dumps([CHAT, CHAT])])
 def test_a_list_of_messages_is_a_conversation(tmp_path: Path, text: str) -> None:
     (tmp_path / "chats.json").write_text(text)
-    assert [(row.context, row.response) for row in read_exchanges(tmp_path / "chats.json")] == [
-        ((ASKED,), ANSWERED)
-    ] * 2
+    rows = [(row.context, row.response) for row in read_exchanges(tmp_path / "chats.json")]
+    assert rows == [((ASKED,), ANSWERED)] * 2
 
 
 def test_inputs_and_outputs_of_somebody_s_own_log(tmp_path: Path) -> None:
     cells = [json.dumps(cell).replace('"', '""') for cell in ({"messages": CHAT[:1]}, CHAT[1])]
     (tmp_path / "log.csv").write_text(f'id,input,output\n7,"{cells[0]}","{cells[1]}"\n')
-    assert [(row.context, row.response, row.id) for row in read_exchanges(tmp_path / "log.csv")] == [
-        ((ASKED,), ANSWERED, "7")
-    ]
+    (row,) = read_exchanges(tmp_path / "log.csv")
+    assert (row.context, row.response, row.id) == ((ASKED,), ANSWERED, "7")
 
 
 def test_a_path_that_leads_nowhere_is_named() -> None:

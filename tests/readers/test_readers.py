@@ -93,26 +93,6 @@ def test_every_format_gives_the_same_rows(write: Callable[[Path], Path], name: s
     assert list(read_exchanges(write(tmp_path / name))) == EXCHANGES
 
 
-def test_folder_of_files_with_splits(tmp_path: Path) -> None:
-    write_jsonl(tmp_path / "test.jsonl", [{"context": ["a"], "response": "b"}])
-    write_jsonl(tmp_path / "train.jsonl", [{"context": ["c"], "response": "d"}])
-    assert exchanges(tmp_path, split="test") == [Exchange(("a",), "b")]
-    refused(ValueError, "splits", lambda: list(read_exchanges(tmp_path)))
-    refused(ValueError, "tset", lambda: exchanges(tmp_path, split="tset"))
-
-
-def test_files_of_a_folder_that_are_no_part_of_the_data_set_are_named(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    folder = tmp_path / "both"
-    folder.mkdir()
-    write_jsonl(folder / "rows.jsonl")
-    write_csv(folder / "more.csv")
-    assert list(read_exchanges(folder)) == EXCHANGES
-    assert "not read as part of this data set: more.csv" in caplog.text
-    refused(ValueError, "subset 'x'", lambda: exchanges(write_folder(tmp_path / "saved"), subset="x"))
-
-
 def test_mappings_and_data_sets_in_memory() -> None:
     import datasets
 
@@ -245,13 +225,3 @@ def test_any_text_survives_json_lines(
     path = tmp_path_factory.mktemp("any") / "rows.jsonl"
     write_jsonl(path, [{"context": context, "response": response} for context, response in pairs])
     assert list(read_exchanges(path)) == [Exchange(tuple(context), response) for context, response in pairs]
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.binary(max_size=300), st.sampled_from(["rows.jsonl", "rows.csv", "rows.parquet", "rows.jsonl.gz"]))
-def test_no_bytes_whatever_cause_anything_but_a_told_error(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str
-) -> None:
-    path = tmp_path_factory.mktemp("bytes") / name
-    path.write_bytes(content)
-    assert "\n" not in refused(ValueError, "rows", lambda: list(read_exchanges(path)))

@@ -14,7 +14,7 @@ from dialeval.readers import Source
 from dialeval.statistics.paired_tests import unpaired_mean_test
 from dialeval.systems import gate, rank
 from number_metrics import Distance, Number
-from shell import invoke, write_rows
+from shell import invoke, read_rows, write_rows
 
 
 def talks(
@@ -102,9 +102,7 @@ def test_conversations_of_logs_without_ids_are_not_paired_by_their_place() -> No
 def test_systems_are_ranked_by_their_conversations(tmp_path: Path) -> None:
     both = [*talks(0.0, system="old"), *talks(0.05, system="same"), *talks(3.0, 30, system="new")]
     found = rank(both, Number(), level="dialogue")
-    assert [(one.system, one.cluster) for one in found.standings] == [("new", 1), ("same", 2), ("old", 2)] or [
-        (one.system, one.cluster) for one in found.standings
-    ] == [("new", 1), ("old", 2), ("same", 2)]
+    assert {one.system: one.cluster for one in found.standings} == {"new": 1, "same": 2, "old": 2}
     assert found.standings[0].win_rate > 0.9
     assert (found.standings[0].n_rows, found.standings[0].n_contexts) == (30, 30)
     frame = pd.DataFrame(both)
@@ -122,30 +120,25 @@ def test_the_unpaired_test_keeps_its_level() -> None:
 @pytest.mark.encoder
 def test_the_commands_read_conversations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    ask, good, bad = "Do you have a pet?", "Yes, I have a small dog.", "The library closes at six on Fridays."
-    for name, reply in (("good", good), ("bad", bad)):
-        chats = [
-            {"messages": [{"role": role, "content": text} for role, text in
-                          (("user", f"{ask} {at}"), ("assistant", reply), ("user", "Where do you live?"),
-                           ("assistant", "In a village by the sea." if name == "good" else bad))]}
-            for at in range(30)
-        ]  # fmt: skip
-        write_rows(f"{name}.jsonl", chats)
-    args = ["--level", "dialogue", "--resamples", "200"]
-    invoke("rank", "good.jsonl", "bad.jsonl", *args, "--json", "ranking.json")
+    good = ("Yes, I have a small dog.", "In a village by the sea.")
+    bad = ("The library closes at six on Fridays.",) * 2
+    for name, (first, second) in (("good", good), ("bad", bad)):
+        replies = (("user", "Do you have a pet?"), ("assistant", first), ("user", "And where?"), ("assistant", second))
+        messages = [{"role": role, "content": text} for role, text in replies]
+        write_rows(f"{name}.jsonl", [{"messages": messages}] * 30)
+    level = ["--level", "dialogue"]
+    invoke("rank", "good.jsonl", "bad.jsonl", *level, "--resamples", 200, "--json", "ranking.json")
     assert json.loads(Path("ranking.json").read_text())["standings"][0]["system"] == "good"
     for new, old, code in (("good", "bad", 0), ("bad", "good", 1)):
-        invoke("gate", f"{new}.jsonl", "-b", f"{old}.jsonl", "--margin", "0.01", *args, code=code)
-    Path("few.jsonl").write_text("".join(Path("bad.jsonl").read_text().splitlines(keepends=True)[:3]))
-    score = ["score", "-m", "judge,deb", "-i", "few.jsonl", "--per-turn"]
+        invoke("gate", f"{new}.jsonl", "-b", f"{old}.jsonl", "--margin", "0.01", *level, "--resamples", 200, code=code)
+    score = ["score", "-m", "judge,deb", "-i", write_rows("few.jsonl", read_rows("bad.jsonl")[:3]), "--per-turn"]
     invoke(*score, "-o", "turns.jsonl", code=2)
     for kind in ("jsonl", "csv", "parquet"):
-        invoke(*score, "-o", f"turns.{kind}", *args[:2], "--explain", "short")
-    first = json.loads(Path("turns.jsonl").read_text().splitlines()[0])
+        invoke(*score, "-o", f"turns.{kind}", *level, "--explain", "short")
+    first = read_rows("turns.jsonl")[0]
     assert [value is not None for value in first["judge.turns"]] == [False, True, False, True]
     assert [value is not None for value in first["deb.turns"]] == [False, True, True, True]
     low = int(np.nanargmin(np.array(first["judge.turns"], dtype=float)))
     assert f"turn {low + 1}" in first["judge.why"]
     assert json.loads(pd.read_csv("turns.csv")["judge.turns"][0]) == first["judge.turns"]
-    table = pd.read_parquet("turns.parquet")["judge.turns"][0]
-    assert table[1] == pytest.approx(first["judge.turns"][1])
+    assert pd.read_parquet("turns.parquet")["judge.turns"][0][1] == pytest.approx(first["judge.turns"][1])

