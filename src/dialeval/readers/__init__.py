@@ -139,16 +139,15 @@ class Source:
         """Checked exchanges, each with the row it came from."""
         columns, rows = self._table("turn")
         checked = _checked(rows, lambda row: to_exchange(row, columns, empty=empty, needs=needs), skip_bad)
-        checked = self._shown(self._of_texts(checked, columns))
-        yield from checked if self.other_languages == "mark" else self._english(checked, skip_bad)
+        yield from self._english(self._shown(self._of_texts(checked, columns)), skip_bad)
 
     def dialogues(
         self, *, empty: EmptyPolicy = "error", skip_bad: Rejects | None = None
     ) -> Iterator[tuple[RawRow, Dialogue]]:
         """Checked dialogues, each with the row it came from."""
         columns, rows = self._table("dialogue")
-        checked = self._shown(_checked(rows, lambda row: to_dialogue(row, columns, empty=empty), skip_bad))
-        yield from checked if self.other_languages == "mark" else self._english(checked, skip_bad)
+        checked = _checked(rows, lambda row: to_dialogue(row, columns, empty=empty), skip_bad)
+        yield from self._english(self._shown(checked), skip_bad)
 
     def shown(self, rows: int, *, level: str = "turn") -> Iterator[str]:
         """The first rows in words. What was guessed, such as columns, is logged."""
@@ -173,8 +172,6 @@ class Source:
         Where somebody else rates, the ratings may be missing.
         """
         columns, rows = self._table("rated" if by_people else "turn", (*FIELDS, *RATED_FIELDS))
-        if self.other_languages == "mark":
-            return columns, rows
         replies = ((row, str(columns.value(row, "response") or "")) for row in rows)
         return columns, (row for row, _ in self._english(replies, None))
 
@@ -335,7 +332,10 @@ class Source:
     def _english(
         self, checked: Iterable[tuple[RawRow, Item]], skip_bad: Rejects | None
     ) -> Iterator[tuple[RawRow, Item]]:
-        """Rows whose reply is English, or too short to tell; others are left out and counted, or refused."""
+        """The rows; those whose reply is not English may be left out and counted, or refused."""
+        if self.other_languages == "mark":
+            yield from checked
+            return
         skipped: list[int] = []
         for row, item in checked:
             language = language_of(reply_text(item))

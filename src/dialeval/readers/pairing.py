@@ -137,9 +137,7 @@ def pair_conversations(first: Sequence[Dialogue], second: Sequence[Dialogue], na
     What pairs leave out counts as with replies: a system must not pass for want of its worst conversations.
     """
     ids = [[row.id for row in rows if row.id is not None] for rows in (first, second)]
-    if any(
-        len(keys) < len(rows) or len(set(keys)) < len(keys) for keys, rows in zip(ids, (first, second), strict=True)
-    ):
+    if any(len(set(keys)) < len(rows) for keys, rows in zip(ids, (first, second), strict=True)):
         return None
     matched = matching_ids(*ids)
     if not set(matched[0]) & set(matched[1]):
@@ -226,14 +224,12 @@ def _by_id(first: Side, second: Side) -> Pairs:
 
 def _pairs(first: Side, second: Side, matched: Sequence[tuple[int, int]], by: str) -> Pairs:
     left, right = np.array(matched, dtype=np.intp).reshape(-1, 2).T
-    numbers: dict[Hashable, int] = {}
-    # A row of unknown context is one of its own.
-    known = [(first.contexts[a], second.contexts[b], a) for a, b in matched]
-    keys = [
-        ("row", position) if a is None and b is None else ("context", b if a is None else a) for a, b, position in known
-    ]
-    groups = np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
-    return Pairs(left, right, groups, by, (len(first.contexts), len(second.contexts)), (first.name, second.name))
+    keys: list[Hashable] = []
+    for a, b in matched:
+        context = second.contexts[b] if first.contexts[a] is None else first.contexts[a]
+        keys.append(("row", a) if context is None else ("context", context))  # one of its own where it is not known
+    n_rows = len(first.contexts), len(second.contexts)
+    return Pairs(left, right, _numbered(keys), by, n_rows, (first.name, second.name))
 
 
 def _places(ids: Sequence[str], name: str) -> dict[str, int]:
@@ -247,8 +243,10 @@ def _places(ids: Sequence[str], name: str) -> dict[str, int]:
 
 def context_numbers(rows: Sequence[Exchange | Dialogue]) -> NDArray[np.intp]:
     """A number per row; equal numbers, equal contexts and facts. Every conversation is one of its own."""
+    return _numbered(index if isinstance(row, Dialogue) else (row.context, row.facts) for index, row in enumerate(rows))
+
+
+def _numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
+    """Equal keys as equal numbers, in the order in which they come."""
     numbers: dict[Hashable, int] = {}
-    keys: list[Hashable] = []
-    for index, row in enumerate(rows):
-        keys.append(index if isinstance(row, Dialogue) else (row.context, row.facts))
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)

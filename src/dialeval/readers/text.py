@@ -11,7 +11,6 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, dropwhile, islice
 from lzma import LZMAError
@@ -153,9 +152,10 @@ def _rows_of_lines(every: Iterator[Line], name: str, bounds: Bounds) -> Iterator
 
 def _is_chat(data: bytes) -> bool:
     """Whether a line is the whole list of a conversation's messages."""
-    with suppress(ValueError):
+    try:
         return _as_row(parse_json(data)) is not None
-    return False
+    except ValueError:
+        return False
 
 
 def _as_row(entry: Any) -> dict[str, Any] | None:
@@ -341,7 +341,7 @@ def table_row(row: RawRow, columns: Columns, separator: str, *, cells: bool = Tr
     return RawRow(row.number, row.where, typed)
 
 
-class _TextLines:
+class _TextLines(Iterator[str]):
     """Lines in UTF-8 or Windows-1252; what is neither stays visible as surrogates."""
 
     def __init__(self, lines: Iterator[Line], name: str, tell: Callable[[str], None]) -> None:
@@ -349,9 +349,6 @@ class _TextLines:
         self._encoding = ""
         self.number = self.bytes_read = 0
         self.last = ""
-
-    def __iter__(self) -> Iterator[str]:
-        return self
 
     def __next__(self) -> str:
         line = next(self._lines)

@@ -97,12 +97,12 @@ def find_plugins() -> None:
                 f"{package} provides a metric {point.name!r}, but {taken} already has one of that name", stacklevel=3
             )
         else:
-            _add(point.name, RegisteredMetric(point.value, package=package))
+            REGISTRY[point.name] = RegisteredMetric(point.value, package=package)
 
 
 def register(name: str, target: str, *, extra: str | None = None, **options: Any) -> None:
     """Add a metric of your own: `register("mine", "my_package.my_module:MyMetric")`."""
-    _add(name, RegisteredMetric(target, options, extra))
+    REGISTRY[name] = RegisteredMetric(target, options, extra)
 
 
 def registered(spec: str) -> str:
@@ -121,11 +121,6 @@ def registered(spec: str) -> str:
     entry = RegisteredMetric(target, preset, declared=declared)
     if REGISTRY.get(name, entry) != entry:
         raise ValueError(f"another metric is named {name!r}; rename this one: {spec}?name=…")
-    return _add(name, entry)
-
-
-def _add(name: str, entry: RegisteredMetric) -> str:
-    """The one place where the registry grows."""
     REGISTRY[name] = entry
     return name
 

@@ -215,9 +215,7 @@ class Metric(ABC):
             if twice := [name for name, value in beside.items() if value is not None]:
                 raise ValueError(f"{twice[0]} cannot be passed beside a table; make them a column of it")
             exchanges = exchanges_of(responses, columns, empty=empty)
-            scores = self.score_exchanges(exchanges, scale=scale, progress=progress)
-            index = getattr(responses, "index", None) if hasattr(responses, "iloc") else None
-            return replace(scores, index=index) if index is not None and len(index) == len(scores) else scores
+            return indexed(self.score_exchanges(exchanges, scale=scale, progress=progress), responses)
         if columns is not None:
             raise ValueError("columns is for tables; pass the table alone, without contexts")
         # None as contexts is refused with a sentence.
@@ -374,6 +372,12 @@ class Metric(ABC):
             for row, exchange in enumerate(exchanges):
                 if not exchange.references:
                     raise BadRow(row, f"{self.info.name} compares with references and this row has none; add one")
+
+
+def indexed(scores: Scores, table: Any) -> Scores:
+    """The same with the index of the data frame that was scored, where that has as many rows."""
+    is_frame = hasattr(table, "iloc") and len(table.index) == len(scores)
+    return replace(scores, index=table.index) if is_frame else scores
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from dialeval.core.exchange import Exchange, exchanges_from_columns
 from dialeval.core.scores import Scores
 from dialeval.readers.frames import exchanges_of, is_table
-from dialeval.registry.interface import Metric, Scale
+from dialeval.registry.interface import Metric, Scale, indexed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +46,7 @@ class Suite(Mapping[str, Metric]):
         """Score the same columns with every metric; see `Metric.score` for them."""
         if contexts is None and is_table(responses):
             scores = self.score_exchanges(exchanges_of(responses, **columns), scale=scale, progress=progress)
-            index = getattr(responses, "index", None) if hasattr(responses, "iloc") else None
-            return scores if index is None else scores.with_index(index)
+            return SuiteScores({name: indexed(column, responses) for name, column in scores.items()})
         exchanges = exchanges_from_columns(responses, contexts, references, **columns)  # type: ignore[arg-type]
         return self.score_exchanges(exchanges, scale=scale, progress=progress)
 
@@ -67,15 +65,6 @@ class Suite(Mapping[str, Metric]):
 
 class SuiteScores(dict[str, Scores]):
     """Scores by metric name."""
-
-    def with_index(self, index: Any) -> Self:
-        """The same with the index of the data frame that was scored."""
-        return type(self)(
-            {
-                name: replace(column, index=index) if len(column) == len(index) else column
-                for name, column in self.items()
-            }
-        )
 
     def to_pandas(self) -> pd.DataFrame:
         """One row per exchange, one column per turn-level metric and aspect; system-level values are in `attrs`.

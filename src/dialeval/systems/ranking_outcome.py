@@ -140,9 +140,6 @@ class Ranking:
             ]
             for standing in self.of(metric)
         ]
-        of_metric = sorted(
-            (test for test in self.pair_tests if test.metric == metric), key=lambda test: test.p_adjusted
-        )
         tests = [
             [
                 test.first,
@@ -154,27 +151,21 @@ class Ranking:
                 str(test.n_contexts),
                 "told apart" if test.p_adjusted < 1 - self.confidence else "cannot be told apart",
             ]
-            for test in of_metric
+            for test in sorted(self.pair_tests, key=lambda test: test.p_adjusted)
+            if test.metric == metric
         ]
         pairs = ["better", "than", "by", "p", "p, corrected", "seen from", "contexts", ""]
-        of_pairs = Table(pairs, tests, (0, 1, 7), "tests by pair")
-        return [
-            self.sentence(metric),
-            Table(header, rows, (1, 3)),
-            *(self._aspects(metric) if aspects else []),
-            of_pairs,
-        ]
+        of_pairs, of_aspects = Table(pairs, tests, (0, 1, 7), "tests by pair"), self._aspects(metric) if aspects else []
+        return [self.sentence(metric), Table(header, rows, (1, 3)), *of_aspects, of_pairs]
 
     def _aspects(self, metric: str) -> list[Block]:
         """The systems by aspect; nothing where the metric has none."""
         standings = self.of(metric)
         names = list(dict.fromkeys(name for standing in standings for name in standing.aspects))
+        if not names:
+            return []
         rows = [[standing.system, *(standing.aspect_cell(name) for name in names)] for standing in standings]
-        return (
-            [Table(["", *(name.replace("_", " ") for name in names)], rows, title="aspects"), OF_ASPECTS]
-            if names
-            else []
-        )
+        return [Table(["", *(name.replace("_", " ") for name in names)], rows, title="aspects"), OF_ASPECTS]
 
     def document(self) -> list[Block]:
         """All that was found."""
