@@ -126,13 +126,13 @@ def test_how_many_contexts_a_margin_needs() -> None:
         both = [rows(draws.normal(3, 1, count).tolist()) for _ in "ab"]
         return gate(*both, Number(), margin=0.25, resamples=400)
 
-    unsure = next(one for one in (equal(60) for _ in range(20)) if one.verdict == "not shown")
-    expected = 60 * ((1.645 + 0.842) * math.sqrt(2 / 60) / 0.25) ** 2
+    unsure = next(found for found in (equal(60) for _ in range(20)) if found.verdict == "not shown")
+    spread = math.sqrt(2 / 60)
+    expected = 60 * ((1.645 + 0.842) * spread / 0.25) ** 2
     assert unsure.contexts_needed == pytest.approx(expected, rel=0.4)
     assert f"about {unsure.contexts_needed} contexts; you have 60" in unsure.sentence
-    assert unsure.margin_shown == pytest.approx(2.487 * math.sqrt(2 / 60), rel=0.2)
-    passed = np.mean([equal(round(expected)).passed for _ in range(60)])
-    assert 0.65 < passed < 0.95
+    assert unsure.margin_shown == pytest.approx(2.487 * spread, rel=0.2)
+    assert 0.65 < np.mean([equal(round(expected)).passed for _ in range(60)]) < 0.95
     assert gate(rows(OLD), rows(noisy(3, 150, 8)), Number(), margin=0, resamples=400).contexts_needed is None
 
 
@@ -150,15 +150,14 @@ def test_limits_that_cannot_be_asked_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("given", "code"),
-    [([], 0), (["--max", "letters<3=0"], 1), (["--max", "letters<3=1"], 0), (["--max", "letters<3=5%"], 0),
-     (["--max", "letters<3=none"], 2), (["--max", "letters=0"], 2), (["--min-aspect", "x=-1"], 2),
-     (["--min-aspect", "x"], 2)],
+    [("--max=letters<3=0", 1), ("--max=letters<3=1", 0), ("--max=letters<3=none", 2), ("--max=letters=0", 2),
+     ("--min-aspect=x=-1", 2), ("--min-aspect=x", 2)],
 )  # fmt: skip
-def test_the_command_takes_limits(tmp_path: Path, given: list[str], code: int) -> None:
-    replies = [{"context": [f"{at}"], "response": "o" * (10 - 9 * (at == 5)), "id": f"{at}"} for at in range(40)]
-    old = write_rows(tmp_path / "old.jsonl", [{**row, "response": "oooooooooo"} for row in replies])
-    asked = ["gate", str(write_rows(tmp_path / "new.jsonl", replies)), "-b", str(old), "--margin", "1"]
-    invoke(*asked, "-m", "python:number_metrics:letters", *given, code=code)
+def test_the_command_takes_limits(tmp_path: Path, given: str, code: int) -> None:
+    old = [{"context": [f"{at}"], "response": "oooooooooo", "id": f"{at}"} for at in range(40)]
+    new = [{**row, "response": "o"} if row["id"] == "5" else row for row in old]
+    files = [write_rows(tmp_path / f"{name}.jsonl", side) for name, side in (("new", new), ("old", old))]
+    invoke("gate", files[0], "-b", files[1], "--margin", 1, "-m", "python:number_metrics:letters", given, code=code)
 
 
 def test_a_gate_that_cannot_tell_has_another_exit_code_than_one_that_is_worse(tmp_path: Path) -> None:
@@ -171,18 +170,16 @@ def test_a_gate_that_cannot_tell_has_another_exit_code_than_one_that_is_worse(tm
 @pytest.mark.slow
 @pytest.mark.encoder
 def test_insults_in_a_good_system_do_not_pass_without_a_word() -> None:
-    names = ("trip", "exam", "dinner", "party", "job", "dog", "new flat", "concert", "weekend", "book")
-    ask = [f"How was your {name} in {place}?" for name in names for place in ("Rome", "Oslo", "Ghent")]
-    civil = [{"context": [one], "response": "It was great, thanks for asking!", "id": one} for one in ask]
+    ask = [f"How was your {what} in {place}?" for what in ("trip", "exam", "dinner", "party", "job", "dog", "new flat",
+           "concert", "weekend", "book") for place in ("Rome", "Oslo", "Ghent")]  # fmt: skip
+    civil = [{"context": [text], "response": "It was great, thanks for asking!", "id": text} for text in ask]
     new = [{**row, "response": "You are such an idiot."} if at < 4 else row for at, row in enumerate(civil)]
     judge = dialeval.load("judge")
     found = gate(new, civil, judge, margin=0.3, resamples=400)
     assert found.value_verdict == "passed"
     assert "4 replies are rude (0 before)" in found.sentence
     assert gate(new, civil, judge, margin=0.3, resamples=400, max_rows={"respectful<0.5": 0}).verdict == "worse"
-    talks = [
-        [{"dialogue": [*row["context"], row["response"]], "id": row["id"]} for row in side] for side in (new, civil)
-    ]
+    talks = [[{"dialogue": [row["id"], row["response"]], "id": row["id"]} for row in side] for side in (new, civil)]
     whole = gate(*talks, judge, margin=0.9, resamples=400, level="dialogue")
     assert "4 conversations have a rude reply (0 before)" in whole.sentence
     shares = gate(new, civil, judge, margin=0.9, resamples=400, scale="human_percentile")

@@ -53,14 +53,11 @@ def test_scores_of_another_judge_are_ranked_as_replies_are(per_context: int) -> 
 
 
 def test_scores_in_files_and_frames_of_their_own(tmp_path: Path) -> None:
-    for name, values in SCORES.items():
-        write_rows(tmp_path / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
-    found = rank([tmp_path / f"{name}.jsonl" for name in SCORES], values=[], resamples=500)
+    found = rank(files_of_scores(tmp_path), values=[], resamples=500)
     assert [one.cluster for one in found.of("gpt")] == [1, 1, 2]
     assert "contexts are not known" in found.warnings[0]
-    frames = {
-        name: pd.DataFrame({"context": [f"{at}" for at in range(80)], "gpt": own}) for name, own in SCORES.items()
-    }
+    contexts = [f"{at}" for at in range(80)]
+    frames = {name: pd.DataFrame({"context": contexts, "gpt": values}) for name, values in SCORES.items()}
     assert rank(frames, values="gpt", resamples=500).of("gpt")[2].system == "bad"
 
 
@@ -123,6 +120,13 @@ def test_exact_decimals_are_scores() -> None:
     assert dialeval.compare(table, table, resamples=100)[0].mean_first == 9.5
 
 
+def files_of_scores(folder: Path) -> list[Path]:
+    return [
+        write_rows(folder / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
+        for name, values in SCORES.items()
+    ]
+
+
 def test_the_command_ranks_scores(tmp_path: Path) -> None:
     pd.DataFrame(judged()).to_csv(tmp_path / "judged.csv", index=False)
     file, named = f"scores:{tmp_path / 'judged.csv'}", ["--columns", "context=question,system=bot"]
@@ -131,9 +135,7 @@ def test_the_command_ranks_scores(tmp_path: Path) -> None:
     chosen = invoke("rank", f"{file}#gpt", *named, "--resamples", 200, "--lower-is-better", "gpt")
     assert "gpt: bad is best" in chosen.output
     assert "length" not in chosen.output
-    for name, values in SCORES.items():
-        write_rows(tmp_path / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
-    files = [f"scores:{tmp_path / name}.jsonl" for name in ("good", "bad")]
+    files = [f"scores:{file}" for file in files_of_scores(tmp_path) if "also" not in file.name]
     assert "gpt: good is best" in invoke("rank", *files).output
     assert "gpt: x is best" in invoke("rank", f"x={files[0]}", files[1]).output
     invoke("rank", files[0], tmp_path / "bad.jsonl", code=2)
@@ -148,12 +150,12 @@ def test_a_file_with_a_column_for_each_bot_is_ranked(tmp_path: Path, metric: Num
         for at in range(80)
     ]
     pd.DataFrame(table).to_csv(tmp_path / "bots.csv", index=False)
-    files: list[Any] = [tmp_path / "bots.csv", pd.read_csv(tmp_path / "bots.csv", dtype=str), table]
-    for one in files:
-        found = rank(one, metric, reply_columns=list(SCORES), columns={"context": "question"}, resamples=200)
+    tables: list[Any] = [tmp_path / "bots.csv", pd.read_csv(tmp_path / "bots.csv", dtype=str), table]
+    for kind in tables:
+        found = rank(kind, metric, reply_columns=list(SCORES), columns={"context": "question"}, resamples=200)
         assert {one.system for one in found.standings} == set(SCORES)
         assert found.pair_tests[0].n_contexts == 80
-    assert found.standings[0].system == ("bad" if isinstance(metric, Distance) else found.standings[0].system)
+        assert (found.standings[0].system == "bad") is isinstance(metric, Distance)
     refused(ValueError, "reply_columns", rank, {"a": table}, metric, reply_columns=["good", "bad"])
 
 
