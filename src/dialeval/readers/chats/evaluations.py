@@ -37,23 +37,17 @@ OPENAI_EVALS = Product(_of_openai_evals, _sampled)
 # Inspect's logs: samples with target and output, each the conversation of a model with its task.
 
 
-def _of_inspect(row: Row) -> bool:
-    return {"messages", "target", "output"} <= row.keys() and isinstance(row["output"], Mapping)
-
-
 def _inspect_turns(row: Row) -> Turns:
     name = f"{row.get('id')}/{row.get('epoch', 1)}" if row.get("id") is not None else None
     return Turns(messages_from(row["messages"], "user"), {"id": name, "system": row["output"].get("model")})
 
 
-INSPECT = Product(_of_inspect, _inspect_turns)
+INSPECT = Product(
+    lambda row: {"messages", "target", "output"} <= row.keys() and isinstance(row["output"], Mapping), _inspect_turns
+)
 
 
 # promptfoo's results: a prompt, which may be a chat as JSON, and the output of each provider.
-
-
-def _of_promptfoo(row: Row) -> bool:
-    return {"prompt", "provider"} <= row.keys() and bool({"vars", "testCase", "testIdx"} & row.keys())
 
 
 def _promptfoo_turns(row: Row) -> Turns:
@@ -68,14 +62,13 @@ def _promptfoo_turns(row: Row) -> Turns:
     return Turns(parsed.messages, {**parsed.fields, "system": system}, last_only=True)
 
 
-PROMPTFOO = Product(_of_promptfoo, _promptfoo_turns)
+PROMPTFOO = Product(
+    lambda row: {"prompt", "provider"} <= row.keys() and bool({"vars", "testCase", "testIdx"} & row.keys()),
+    _promptfoo_turns,
+)
 
 
 # deepeval's test cases of one reply; `context` and `retrieval_context` are facts there, not what was said before.
-
-
-def _of_deepeval(row: Row) -> bool:
-    return {"input", "actual_output"} <= set(map(snake_case, row))
 
 
 def _deepeval_turns(row: Row) -> Turns:
@@ -87,7 +80,7 @@ def _deepeval_turns(row: Row) -> Turns:
     )  # fmt: skip
 
 
-DEEPEVAL = Product(_of_deepeval, _deepeval_turns)
+DEEPEVAL = Product(lambda row: {"input", "actual_output"} <= set(map(snake_case, row)), _deepeval_turns)
 
 
 # ragas' samples, by its names of today or those before them: of one reply with the passages that were found for it, or
@@ -123,14 +116,12 @@ def _acts(row: Row) -> list[Any]:
     return [act for episode in dialog for act in (episode if isinstance(episode, list) else [episode])]
 
 
-def _of_parlai(row: Row) -> bool:
-    return any(isinstance(act, Mapping) and "id" in act and "text" in act for act in _acts(row))
-
-
 def _parlai_turns(row: Row) -> Turns:
     acts = [act for act in _acts(row) if act.get("id") not in (None, "context")]
     roles = known_roles(str(act["id"]) for act in acts)
     return Turns(each(acts, lambda raw: read_message(raw, roles[str(raw["id"])], raw.get("text"), name=raw["id"])))
 
 
-PARLAI = Product(_of_parlai, _parlai_turns)
+PARLAI = Product(
+    lambda row: any(isinstance(act, Mapping) and "id" in act and "text" in act for act in _acts(row)), _parlai_turns
+)

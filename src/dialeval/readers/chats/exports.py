@@ -159,10 +159,6 @@ CHATWOOT = listed("messages", "payload", matches=_of_chatwoot, message=_chatwoot
 _TEAM = dict.fromkeys(("admin", "bot", "team"), "assistant")
 
 
-def _of_intercom(row: Row) -> bool:
-    return isinstance(row.get("source"), Mapping) and "conversation_parts" in row
-
-
 def _public_parts(row: Row) -> Turns:
     """Without what the team notes for itself and what it does beside talking."""
     later = row["conversation_parts"]
@@ -185,7 +181,7 @@ def _intercom_message(part: Row) -> Message:
     return read_message(beside, _TEAM.get(str(part["author"].get("type")), "user"), without_tags(lines))
 
 
-INTERCOM = Product(_of_intercom, _public_parts)
+INTERCOM = Product(lambda row: isinstance(row.get("source"), Mapping) and "conversation_parts" in row, _public_parts)
 
 
 # Rasa's trackers: events, of which slots, actions and listening are nobody's turn.

@@ -26,7 +26,6 @@ def _attributes(row: Row) -> dict[str, Any]:
 
 
 def _is_span(row: Row) -> bool:
-    """Whether a row is a span of any kind."""
     inner = row.get("context")
     return bool({"spanId", "span_id", "context.span_id"} & row.keys()) or (
         isinstance(inner, Mapping) and "span_id" in inner
@@ -75,13 +74,7 @@ def _value(value: Any) -> Any:
 # LangSmith's runs: those of models and chains hold a reply, which a trace that logs it twice has once.
 
 
-def _of_langsmith(row: Row) -> bool:
-    """A run with its type."""
-    return "run_type" in row and "inputs" in row
-
-
 def _langsmith_turns(row: Row) -> Turns:
-    """What went into the run and came out of it."""
     if row["run_type"] not in ("llm", "chain", "chat_model", "agent") or not row.get("outputs"):
         return NO_CALL
     try:
@@ -92,7 +85,7 @@ def _langsmith_turns(row: Row) -> Turns:
         raise
 
 
-LANGSMITH = Product(_of_langsmith, _langsmith_turns)
+LANGSMITH = Product(lambda row: "run_type" in row and "inputs" in row, _langsmith_turns)
 
 
 # MLflow's traces: of a file, or of the table that `search_traces` gives.
@@ -107,7 +100,6 @@ def _of_mlflow(row: Row) -> bool:
 
 
 def _mlflow_turns(row: Row) -> Turns:
-    """What went into the first span and came out of it."""
     if "info" not in row:
         name = row.get("trace_id") or row.get("request_id")
         return call(row["request"], row["response"], id=name) if row["response"] is not None else NO_CALL
@@ -130,7 +122,6 @@ _OF_OPENINFERENCE = ("openinference.", "llm.", "input.value")
 
 
 def _of_phoenix(row: Row) -> bool:
-    """Attributes of its names."""
     return (_is_span(row) or "attributes" in row or any(str(key).startswith("attributes.") for key in row)) and any(
         key.startswith(_OF_OPENINFERENCE) for key in _attributes(row)
     )
@@ -154,11 +145,6 @@ PHOENIX = Product(_of_phoenix, _phoenix_turns)
 
 
 # OpenTelemetry's spans of generative models: messages as attributes, as events, or as numbered attributes before.
-
-
-def _of_opentelemetry(row: Row) -> bool:
-    """A span, or the attributes of one."""
-    return _is_span(row) or any(str(key).startswith(("gen_ai.", "attributes.gen_ai.")) for key in row)
 
 
 def _opentelemetry_turns(row: Row) -> Turns:
@@ -192,7 +178,10 @@ def _of_events(events: list[Any], *, asked: bool) -> list[Any]:
     return messages
 
 
-OPENTELEMETRY = Product(_of_opentelemetry, _opentelemetry_turns)
+OPENTELEMETRY = Product(
+    lambda row: _is_span(row) or any(str(key).startswith(("gen_ai.", "attributes.gen_ai.")) for key in row),
+    _opentelemetry_turns,
+)
 
 
 # Langfuse's traces and observations, as JSON or as a table whose cells hold JSON.
@@ -211,11 +200,8 @@ def _langfuse_turns(row: Row) -> Turns:
     named: dict[str, Any] = {snake_case(key): as_json(value) for key, value in row.items()}
     inner = named.get("observations")
     if named["output"] is None and isinstance(inner, list):
-        made = [
-            observation
-            for observation in inner
-            if isinstance(observation, Mapping) and observation.get("type") == "GENERATION"
-        ]
+        observations = [observation for observation in inner if isinstance(observation, Mapping)]
+        made = [observation for observation in observations if observation.get("type") == "GENERATION"]
         named |= {key: made[-1].get(key) for key in ("input", "output")} if made else {}
     if named["output"] is None or named.get("type") in ("EVENT", "TOOL", "RETRIEVER", "EMBEDDING", "GUARDRAIL"):
         return NO_CALL
