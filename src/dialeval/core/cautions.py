@@ -109,10 +109,11 @@ def cautions(exchanges: Sequence[Exchange], n_truncated: int = 0, *, english: bo
     if not exchanges:
         return ()
     languages = [language_of(row.response) for row in exchanges]
+    blank = sum(is_blank(row.response) for row in exchanges)
     sentences = [
         _other_languages(languages) if english else "",
         _unknown_language(languages, exchanges) if english else "",
-        _silence(exchanges),
+        f"{blank} of {len(exchanges)} replies are blank and count as they are" if blank else "",
         cut_note(len(exchanges), n_truncated),
         *(_sameness(name, rows) for name, rows in _by_system(exchanges).items()),
     ]
@@ -170,11 +171,6 @@ def _unknown_language(languages: Sequence[str], exchanges: Sequence[Exchange]) -
     if strange <= max(_FEW_WORDS, len(languages) / 2):
         return ""
     return f"{strange} of {len(languages)} replies hold no common English word; are they English?"
-
-
-def _silence(exchanges: Sequence[Exchange]) -> str:
-    blank = sum(is_blank(row.response) for row in exchanges)
-    return f"{blank} of {len(exchanges)} replies are blank and count as they are" if blank else ""
 
 
 def cut_note(rows: int, n_truncated: int) -> str:

@@ -84,18 +84,16 @@ def csv_line(cells: Iterable[Any]) -> str:
 
 
 def _for_spreadsheet(cell: Any) -> Any:
-    """The user's text with a quote before what a spreadsheet would take for a formula."""
+    """The user's text with a quote before what a spreadsheet would take for a formula.
+
+    A NUL, a byte-order mark or a zero-width space before the sign hides it from people, not from every program.
+    """
     if isinstance(cell, list):
         return json.dumps(cell)
-    if isinstance(cell, str) and not _NUMBER.fullmatch(cell) and _is_formula(cell):
-        return f"'{cell}"
-    return cell
-
-
-def _is_formula(cell: str) -> bool:
-    """A NUL, a byte-order mark or a zero-width space before the sign hides it from people, not from every program."""
+    if not isinstance(cell, str) or _NUMBER.fullmatch(cell):
+        return cell
     seen = VISIBLE.search(cell)
-    return bool(_FORMULA.match(cell)) or (seen is not None and bool(_FORMULA.match(seen[0])))
+    return f"'{cell}" if _FORMULA.match(cell) or (seen and _FORMULA.match(seen[0])) else cell
 
 
 #: Environment variables with what nobody else may see.

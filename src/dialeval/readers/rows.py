@@ -172,9 +172,12 @@ def required_fields(columns: Columns, present: Collection[str], level: str) -> t
 def to_exchange(row: RawRow, columns: Columns, *, empty: EmptyPolicy, needs: Collection[str] = ()) -> Exchange:
     """Check a raw row, or raise `BadRow`."""
     values = _present(row, columns, "turn")
-    fields = ("response", "context", "facts", "system", "id", "following", "speakers")
-    checked = {field: values[field] for field in fields}
-    exchange = check_exchange(row.place, **checked, references=_references(row, values), empty=empty)
+    reference = values.pop("reference")
+    if reference is not None and values["references"] is not None:
+        raise row.bad("both reference and references are given; keep one of them")
+    fields = ("response", "context", "facts", "system", "id", "following", "speakers", "references")
+    values["references"] = values["references"] if reference is None else reference
+    exchange = check_exchange(row.place, **{field: values[field] for field in fields}, empty=empty)
     if "references" in needs and not exchange.references:
         raise row.bad("the reference is missing, and one of the metrics needs it; add it")
     return exchange
@@ -241,13 +244,6 @@ def reply_in(value: Any) -> str | None:
     except ValueError:
         return None
     return message.text
-
-
-def _references(row: RawRow, values: Mapping[str, Any]) -> Any:
-    single, several = values["reference"], values["references"]
-    if single is not None and several is not None:
-        raise row.bad("both reference and references are given; keep one of them")
-    return several if single is None else single
 
 
 def _suggest(name: str, known: Collection[str]) -> str:
