@@ -16,7 +16,7 @@ from refusals import refused
 SAMPLES = Path(__file__).parent / "samples"
 ASKED, ANSWERED = "Which is lighter?", "The red one, 20 kg."
 #: Samples that hold a whole conversation, in which the first answer is judged, too; others have the last message alone.
-WHOLE = {"data.json", "deepeval_conversation.json", "inspect.json", "messages.csv", "openai_items.json",
+WHOLE = {"data.json", "deepeval_conversation.json", "discord.csv", "inspect.json", "messages.csv", "openai_items.json",
          "parlai.jsonl", "ragas.jsonl"}  # fmt: skip
 #: Samples without what was said before.
 ALONE = {"deepeval.json", "ragas_single.jsonl"}

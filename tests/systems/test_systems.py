@@ -325,11 +325,6 @@ def test_compare_says_that_contexts_are_not_known(tmp_path: Path) -> None:
     assert "not known" not in invoke(*words, "--rows", tmp_path / "rows.jsonl").output
 
 
-def test_replies_of_chat_logs_meet_without_their_suffixes() -> None:
-    sides = [[{**row, "id": f"{row['id']}#{turn}"} for row in rows(noisy(3))] for turn in (1, 2)]
-    assert gate(*sides, Number(), margin=0.1).n_rows == 60
-
-
 class Aspects(Number):
     """The number, with aspects and reasons of its own."""
 
