@@ -27,7 +27,7 @@ GERMAN = [
 
 
 def rows(replies: list[str], system: str | None = None) -> list[Exchange]:
-    return [Exchange((f"turn {at}",), reply, system=system) for at, reply in enumerate(replies)]
+    return [Exchange((f"turn {index}",), reply, system=system) for index, reply in enumerate(replies)]
 
 
 def test_ordinary_english_replies_need_no_caution() -> None:
@@ -45,14 +45,14 @@ def test_ordinary_english_replies_need_no_caution() -> None:
     ],
 )  # fmt: skip
 def test_other_languages_are_told(replies: list[str], message: str) -> None:
-    (one,) = cautions(rows(replies))
-    assert message in one
+    (row,) = cautions(rows(replies))
+    assert message in row
 
 
 def test_one_system_among_others_may_speak_another_language() -> None:
-    (one,) = cautions([*rows(ENGLISH * 4, "a"), *rows(GERMAN * 2, "b"), *rows(ENGLISH * 4, "c")])
-    assert "12 of 116" in one
-    assert "de 12" in one
+    (row,) = cautions([*rows(ENGLISH * 4, "a"), *rows(GERMAN * 2, "b"), *rows(ENGLISH * 4, "c")])
+    assert "12 of 116" in row
+    assert "de 12" in row
 
 
 def test_of_conversations_the_judged_side_counts() -> None:
@@ -60,14 +60,14 @@ def test_of_conversations_the_judged_side_counts() -> None:
     for speakers, count in ((("user", "bot") * 6, 0), (("bot", "user") * 6, 5), ((), 5)):
         seen = FirstRows()
         seen.see([Dialogue(tuple(said), speakers=speakers)])
-        assert [one.split()[0] for one in seen.messages()] == ([str(count)] if count else [])
+        assert [message.split()[0] for message in seen.messages()] == ([str(count)] if count else [])
 
 
 def test_replies_in_a_language_that_nobody_knows_are_asked_about() -> None:
     swahili = ["Ninapenda kupika chakula cha nyumbani", "Habari za asubuhi rafiki yangu",
                "Ninafurahi kukutana nawe leo", "Tutakutana kesho saa mbili asubuhi"]  # fmt: skip
-    (one,) = cautions(rows([*swahili, *ENGLISH[:3]]))
-    assert "4 of 7" in one
+    (row,) = cautions(rows([*swahili, *ENGLISH[:3]]))
+    assert "4 of 7" in row
     assert cautions(rows([*swahili, *ENGLISH[:4]])) == ()
 
 
@@ -76,28 +76,28 @@ def test_a_few_words_have_no_language() -> None:
 
 
 def test_blank_replies_are_told() -> None:
-    (one,) = cautions(rows([*ENGLISH[:10], " "]))
-    assert one.startswith("1 of 11 replies are blank")
+    (row,) = cautions(rows([*ENGLISH[:10], " "]))
+    assert row.startswith("1 of 11 replies are blank")
 
 
 def test_many_cut_rows_are_told() -> None:
     assert cautions(rows(ENGLISH[:10]), n_truncated=1) == ()
-    (one,) = cautions(rows(ENGLISH[:10]), n_truncated=2)
-    assert one.startswith("2 of 10 rows")
+    (row,) = cautions(rows(ENGLISH[:10]), n_truncated=2)
+    assert row.startswith("2 of 10 rows")
 
 
 def test_canned_replies_and_parrots_are_told_by_system() -> None:
     canned = rows(["I do not know."] * 6 + ENGLISH[:9], "canned")
     fine = rows(ENGLISH, "fine")
-    (one,) = cautions([*fine, *canned])
-    assert all(said in one for said in ("6 of 15", " canned ", "“i do not know”"))
+    (message,) = cautions([*fine, *canned])
+    assert all(said in message for said in ("6 of 15", " canned ", "“i do not know”"))
     parrot = [Exchange(("Hi!", text), text.upper(), system="parrot") for text in ENGLISH]
-    (one,) = cautions([*fine, *parrot])
-    assert re.findall(r"\d+", one) == ["13", "13"]
-    assert "parrot" in one
-    six = rows([ENGLISH[at % 6] for at in range(48)])
-    (one,) = cautions(six)
-    assert re.findall(r"\d+", one) == ["6", "48"]
+    (message,) = cautions([*fine, *parrot])
+    assert re.findall(r"\d+", message) == ["13", "13"]
+    assert "parrot" in message
+    six = rows([ENGLISH[n % 6] for n in range(48)])
+    (message,) = cautions(six)
+    assert re.findall(r"\d+", message) == ["6", "48"]
     assert cautions(rows(["I do not know."] * 6)) == ()  # too few to be a pattern
 
 
@@ -111,8 +111,8 @@ def test_scores_tell_them() -> None:
 
 def test_a_ranking_tells_them() -> None:
     made = [
-        {"id": f"{system}{at}", "context": [f"turn {at}"], "response": reply, "reference": reply, "system": system}
+        {"id": f"{system}{index}", "context": [str(index)], "response": reply, "reference": reply, "system": system}
         for system in ("a", "b")
-        for at, reply in enumerate(GERMAN)
+        for index, reply in enumerate(GERMAN)
     ]
     assert "not English" in dialeval.rank(made, ["bleu2"]).warnings[0]

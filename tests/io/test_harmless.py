@@ -134,10 +134,10 @@ def test_no_bar_or_backtick_opens_a_cell() -> None:
 def test_a_system_with_codes_in_its_name_ranks_as_others_do() -> None:
     systems = [f"a{CONTROLS}\nerror: fake ![x](http://y)", "b"]
     standings = [Standing("judge", name, 1, 0.5, 0.4, 0.6, None, 0.5, 9, 9) for name in systems]
-    found = Ranking(tuple(standings), (), 0.95, {})
-    assert found.sentence("judge").isprintable()
-    assert "![x](" not in found.to_markdown()
-    assert "\x1b" not in str(found)
+    ranking = Ranking(tuple(standings), (), 0.95, {})
+    assert ranking.sentence("judge").isprintable()
+    assert "![x](" not in ranking.to_markdown()
+    assert "\x1b" not in str(ranking)
 
 
 def test_tokens_are_masked_in_what_libraries_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,13 +194,13 @@ def test_a_masked_text_is_masked_whatever_stands_around_it(before: str, after: s
 def test_everything_that_the_command_prints_goes_one_way() -> None:
     package = Path(dialeval.__file__).parent
     printing = re.compile(r"\btyper\.s?echo\(|(?<![\w.])print\(|Console\(")
-    found = {
+    lines = {
         f"{path.relative_to(package).as_posix()}: {line.strip()}"
         for path in package.rglob("*.py")
         for line in path.read_text(encoding="utf-8").splitlines()
         if printing.search(line) and not re.match(r"\s*(>>>|#|\$|HF_EVALUATE|print\(model)", line)
     }
-    places = {one.partition(":")[0] for one in found}
+    places = {line.partition(":")[0] for line in lines}
     assert places <= {
         "cli/__init__.py", "cli/options.py", "cli/info.py", "io/tables.py", "io/files.py", "reports/output.py",
-    }, sorted(found)  # fmt: skip
+    }, sorted(lines)  # fmt: skip

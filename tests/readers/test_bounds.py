@@ -160,8 +160,8 @@ def test_rows_of_which_none_can_be_read_are_kept_no_further_than_a_row(bad: str,
 
 @pytest.mark.parametrize("between", ["\n", "---\n"])
 def test_where_a_text_is_cut_no_conversation_is(between: str) -> None:
-    one = "Ann: How are you?\n\nand the dog?\nBob: Fine, thanks.\nhe says\n".replace("\n\n", between[:-4])
-    lines = (one + between).replace("you", "you " * 20).splitlines() * 50
+    talk = "Ann: How are you?\n\nand the dog?\nBob: Fine, thanks.\nhe says\n".replace("\n\n", between[:-4])
+    lines = (talk + between).replace("you", "you " * 20).splitlines() * 50
     talks = list(conversations(lines, most=2**15))
     assert talks == list(conversations(lines[: len(lines) // 50])) * 50
 

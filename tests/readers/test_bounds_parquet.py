@@ -45,10 +45,10 @@ def _messages(values: Any) -> Any:
 def _footer_of(small: Path, large: Path) -> Path:
     """The pages of one file with the footer of another, which knows of few bytes."""
     pages, donor = large.read_bytes(), small.read_bytes()
-    (length,), (own,) = (struct.unpack("<I", content[-8:-4]) for content in (donor, pages))
+    (length,), (behind,) = (struct.unpack("<I", content[-8:-4]) for content in (donor, pages))
     room = len(donor) - 8 - length
-    assert len(pages) - 8 - own <= room
-    large.write_bytes(pages[: len(pages) - 8 - own].ljust(room, b"\0") + donor[room:])
+    assert len(pages) - 8 - behind <= room
+    large.write_bytes(pages[: len(pages) - 8 - behind].ljust(room, b"\0") + donor[room:])
     return large
 
 

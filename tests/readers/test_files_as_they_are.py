@@ -40,8 +40,8 @@ def lines(path: Path, *rows: Any) -> Path:
     ],
 )  # fmt: skip
 def test_columns_are_guessed(names: list[str], context: dict[str, str], response: str) -> None:
-    found = guess_columns(names, [dict.fromkeys(names, "a")])
-    assert found == {**context, "response": response}
+    guessed = guess_columns(names, [dict.fromkeys(names, "a")])
+    assert guessed == {**context, "response": response}
 
 
 @pytest.mark.parametrize("names", [["context", "respones"], ["a", "b"], [], ["prompt"], ["answer"]])
@@ -59,8 +59,8 @@ def test_guesses_and_unread_columns_are_told_once(tmp_path: Path, caplog: pytest
     source = Source(path)
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            ((_, one),) = source.exchanges()
-    assert (one.context, one.response) == (("Hi",), "Hello")
+            ((_, row),) = source.exchanges()
+    assert (row.context, row.response) == (("Hi",), "Hello")
     guessed, unread = (record.getMessage() for record in caplog.records)
     assert "message=prompt,response=completion" in guessed or "response=completion,message=prompt" in guessed
     assert "stars" in unread
@@ -70,15 +70,15 @@ def test_lines_without_a_name_are_told(tmp_path: Path, caplog: pytest.LogCapture
     for name, text in (("named.txt", "User: Hi\nBot: Hello\n"), ("plain.txt", "Hi\nHello\n")):
         (tmp_path / name).write_text(text, "utf-8")
         with caplog.at_level(logging.WARNING):
-            assert [one.response for one in read_exchanges(tmp_path / name)] == ["Hello"]
+            assert [row.response for row in read_exchanges(tmp_path / name)] == ["Hello"]
         assert sum(name in record.getMessage() for record in caplog.records) == (name == "plain.txt")
 
 
 def test_lines_that_only_look_like_a_turn_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.txt").write_text("User: Hi\nBot: Hello\nNote: at 9\n---\nUser: Hi\nBot: Yes\nNote: at 10\n", "utf-8")
     with caplog.at_level(logging.WARNING):
-        assert [one.response for one in read_exchanges(tmp_path / "a.txt")] == ["Hello\nNote: at 9", "Yes\nNote: at 10"]
-    assert ["Note:" in one for one in caplog.messages] == [True]
+        assert [row.response for row in read_exchanges(tmp_path / "a.txt")] == ["Hello\nNote: at 9", "Yes\nNote: at 10"]
+    assert ["Note:" in message for message in caplog.messages] == [True]
 
 
 def test_a_key_that_stands_in_a_later_row_only_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -101,8 +101,8 @@ def test_a_key_that_stands_in_a_later_row_only_is_told(tmp_path: Path, caplog: p
 )
 def test_a_history_and_the_message_are_one_context(tmp_path: Path, history: Any) -> None:
     path = lines(tmp_path / "rows.jsonl", {"history": history, "message": "And?", "reply": "Fine."})
-    (one,) = read_exchanges(path)
-    assert (one.context, one.response) == (("Hi", "Hello", "And?"), "Fine.")
+    (row,) = read_exchanges(path)
+    assert (row.context, row.response) == (("Hi", "Hello", "And?"), "Fine.")
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_a_history_and_the_message_are_one_context(tmp_path: Path, history: Any)
     ],
 )  # fmt: skip
 def test_pasted_conversations(text: str, turns: tuple[str, ...], speakers: tuple[str, ...]) -> None:
-    found = read_transcript(text)
-    assert (found.turns, found.speakers) == (turns, speakers)
+    dialogue = read_transcript(text)
+    assert (dialogue.turns, dialogue.speakers) == (turns, speakers)
 
 
 @pytest.mark.parametrize(
@@ -159,11 +159,11 @@ def test_what_is_no_conversation(text: str) -> None:
 def test_transcripts_in_a_file(tmp_path: Path) -> None:
     path = tmp_path / "talks.txt"
     path.write_text("User: Hi\nBot: Hello\nUser: Bye\n\nUser: Help!\nBot: How?\n", "utf-8")
-    assert [(one.context, one.response, one.following, one.id) for one in read_exchanges(path)] == [
+    assert [(row.context, row.response, row.following, row.id) for row in read_exchanges(path)] == [
         (("Hi",), "Hello", "Bye", "0#1"),
         (("Help!",), "How?", None, "1#1"),
     ]
-    assert [one.turns for _, one in Source(path).dialogues()] == [("Hi", "Hello", "Bye"), ("Help!", "How?")]
+    assert [dialogue.turns for _, dialogue in Source(path).dialogues()] == [("Hi", "Hello", "Bye"), ("Help!", "How?")]
 
 
 def test_excel(tmp_path: Path) -> None:
@@ -171,7 +171,8 @@ def test_excel(tmp_path: Path) -> None:
     for row in (["Question", "Answer", "id"], ["Hi __eou__ Hello", "Fine", 7], [None, None, None], ["Hi", 42, 8]):
         book.active.append(row)
     book.save(tmp_path / "rows.xlsx")
-    assert [(one.response, one.id) for one in read_exchanges(tmp_path / "rows.xlsx")] == [("Fine", "7"), ("42", "8")]
+    replies = [(reply.response, reply.id) for reply in read_exchanges(tmp_path / "rows.xlsx")]
+    assert replies == [("Fine", "7"), ("42", "8")]
     (tmp_path / "rows.xlsx").write_bytes(b"PK\x03\x04rest")
     refused(ValueError, "rows", lambda: list(read_exchanges(tmp_path / "rows.xlsx")))
 
@@ -183,14 +184,14 @@ def test_of_several_sheets_the_one_that_is_read_is_named(tmp_path: Path, caplog:
             sheet.append(row)
     book.save(tmp_path / "rows.xlsx")
     with caplog.at_level(logging.WARNING):
-        assert [one.response for one in read_exchanges(tmp_path / "rows.xlsx")] == ["Sheet"]
+        assert [reply.response for reply in read_exchanges(tmp_path / "rows.xlsx")] == ["Sheet"]
     assert ["'Sheet'" in told for told in caplog.messages] == [True]
 
 
 def test_a_text_of_several_turns_is_cut_in_every_format(tmp_path: Path) -> None:
     path = lines(tmp_path / "rows.jsonl", {"context": "Hi __eou__ Hello", "response": "Fine", "facts": " a "})
-    (one,) = read_exchanges(path)
-    assert (one.context, one.facts) == (("Hi", "Hello"), (" a ",))
+    (row,) = read_exchanges(path)
+    assert (row.context, row.facts) == (("Hi", "Hello"), (" a ",))
 
 
 def test_the_option_that_is_told_reads_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -249,7 +250,7 @@ def test_the_language_of_one_reply(text: str, language: str) -> None:
 def test_replies_in_other_languages() -> None:
     assert sum(1 for _ in Source(ROWS).exchanges()) == 3
     rejects = Rejects()
-    left = [one.response for _, one in Source(ROWS, other_languages="skip").exchanges(skip_bad=rejects)]
+    left = [row.response for _, row in Source(ROWS, other_languages="skip").exchanges(skip_bad=rejects)]
     assert (left, rejects.count) == ([ROWS[0]["response"], ROWS[2]["response"]], 1)
     with pytest.raises(BadRow) as told:
         list(Source(ROWS, other_languages="fail").exchanges())

@@ -122,7 +122,7 @@ def test_a_data_frame_of_a_csv_file_scores_as_the_file_does(tmp_path: Path, roug
     frame = pd.read_csv(path)
     for table in (frame, datasets.Dataset.from_pandas(frame), frame.to_dict("records")):
         assert exchanges_of(table) == by_file
-    assert [len(one.context) for one in by_file] == [2, 2, 1]
+    assert [len(row.context) for row in by_file] == [2, 2, 1]
     assert rouge.score(frame).values.tolist() == rouge.score_exchanges(by_file).values.tolist()
     frame.loc[1, "context"] = "['hi', 'there']"
     refused(BadRow, "row 1", rouge.score, frame)
@@ -171,7 +171,7 @@ def test_a_notebook_shows_a_table_and_a_histogram(rouge) -> None:
     assert page.tags.count("rect") == 2
     assert page.tags.count("tr") == 3
     assert "a dog <b>" in page.text  # shown as text
-    many = rouge.score([{**row, "id": f"{at}"} for at, row in enumerate(ROWS * 10)])
+    many = rouge.score([{**row, "id": f"{index}"} for index, row in enumerate(ROWS * 10)])
     assert "15 more" in html_of(many)
     empty = replace(rouge.score(ROWS), aspects={"known": np.array([0.5, np.nan]), "unknown": np.full(2, np.nan)})
     assert "rougeL.known" in html_of(empty)

@@ -83,8 +83,8 @@ def test_columns_may_be_paths_and_messages_may_stand_anywhere() -> None:
         {"messages": "outputs.log.said", "system": "bot"},
     ):
         for rows in ([row], [{"data": [row]}]):
-            (found,) = read_exchanges(rows, columns=columns)
-            assert (found.context, found.response, found.system) == ((ASKED,), ANSWERED, "b")
+            (reply,) = read_exchanges(rows, columns=columns)
+            assert (reply.context, reply.response, reply.system) == ((ASKED,), ANSWERED, "b")
     refused(ValueError, "outputs.said", lambda: list(read_exchanges([row], columns={"messages": "outputs.said"})))
 
 
@@ -113,8 +113,8 @@ def test_a_reply_that_leaks_json_now_and_then_is_a_reply() -> None:
 def day(first: int, *said: tuple[str, str, str | None]) -> str:
     """A day of a channel: who, what, and in which thread."""
     return json.dumps([
-        {"type": "message", "ts": str(first + at), "text": text, "bot_id" if who == "B1" else "user": who,
-         "thread_ts": thread} for at, (who, text, thread) in enumerate(said)
+        {"type": "message", "ts": str(first + index), "text": text, "bot_id" if who == "B1" else "user": who,
+         "thread_ts": thread} for index, (who, text, thread) in enumerate(said)
     ])  # fmt: skip
 
 

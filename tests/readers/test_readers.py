@@ -36,10 +36,10 @@ EXCHANGES = [
     Exchange(("a",), "b", ("c",), following="d"),
 ]
 ROWS: list[dict[str, Any]] = [
-    {"context": list(one.context), "response": one.response, "references": list(one.references) or None,
-     "facts": list(one.facts) or None, "system": one.system, "id": one.id, "following": one.following,
-     "speakers": list(one.speakers) or None}
-    for one in EXCHANGES
+    {"context": list(row.context), "response": row.response, "references": list(row.references) or None,
+     "facts": list(row.facts) or None, "system": row.system, "id": row.id, "following": row.following,
+     "speakers": list(row.speakers) or None}
+    for row in EXCHANGES
 ]  # fmt: skip
 
 
@@ -180,12 +180,13 @@ def test_dialogues(tmp_path: Path) -> None:
         {"dialogue": ["a", "b"], "system": "s", "context": None, "response": None},
     ]
     path = write_jsonl(tmp_path / "rows.jsonl", rows)
-    assert [one for _, one in Source(path).dialogues()] == [
+    assert [dialogue for _, dialogue in Source(path).dialogues()] == [
         Dialogue(("a", "b", "c"), ("f",), id="1"),
         Dialogue(("a", "b"), system="s"),
     ]
     (tmp_path / "rows.csv").write_text("dialogue,speakers\na __eou__ b,A __eou__ B\n", encoding="utf-8")
-    assert [one for _, one in Source(tmp_path / "rows.csv").dialogues()] == [Dialogue(("a", "b"), speakers=("A", "B"))]
+    ((_, dialogue),) = Source(tmp_path / "rows.csv").dialogues()
+    assert dialogue == Dialogue(("a", "b"), speakers=("A", "B"))
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,8 @@ def test_bad_dialogues(row: dict[str, Any], named: str) -> None:
 def test_blank_texts_pass_when_they_are_to_be_scored() -> None:
     rows = [{"context": ["a"], "response": ""}, {"context": [], "response": "b"}]
     assert [exchange.is_empty for exchange in read_exchanges(rows, empty="score")] == [True, True]
-    assert [one for _, one in Source([{"dialogue": ["a", ""]}]).dialogues(empty="score")] == [Dialogue(("a", ""))]
+    ((_, dialogue),) = Source([{"dialogue": ["a", ""]}]).dialogues(empty="score")
+    assert dialogue == Dialogue(("a", ""))
 
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: not is_blank(text))

@@ -82,7 +82,7 @@ def test_an_export_of_several_conversations_is_opened() -> None:
 @pytest.mark.parametrize("name", ["turn", "turn_index", "position"])
 def test_messages_are_read_in_the_order_of_their_places(name: str) -> None:
     order = (2, 0, 3, 1)
-    rows = [{"conversation_id": "c", name: at + 1, "role": SAID[at][0], "content": SAID[at][1]} for at in order]
+    rows = [{"conversation_id": "c", name: n + 1, "role": SAID[n][0], "content": SAID[n][1]} for n in order]
     assert [row.response for row in read_exchanges(rows)] == [SAID[1][1], SAID[3][1]]
 
 
@@ -130,9 +130,9 @@ def test_what_is_no_conversation_is_named(messages: Any, named: str) -> None:
 @pytest.mark.parametrize(
     ("row", "named"),
     [
-        ({"messages": [{"role": "user", "content": one} for one in ("Hi", "Hello?")]}, "'assistant'"),
+        ({"messages": [{"role": "user", "content": text} for text in ("Hi", "Hello?")]}, "'assistant'"),
         ({"messages": [*CHAT[:2], *CHAT[4:6], CHAT[1]]}, "'assistant'"),
-        ({"messages": [{"role": "assistant", "content": one} for one in ("Hi", "Hello?")]}, "'assistant'"),
+        ({"messages": [{"role": "assistant", "content": text} for text in ("Hi", "Hello?")]}, "'assistant'"),
         ({"dialogue": ["Hi", "Hello?"], "speakers": ["user", "user"]}, "'user'"),
     ],
     ids=["user", "calls", "bot", "speakers"],
@@ -183,10 +183,10 @@ def test_a_silent_bot_is_a_row_with_a_blank_reply(tmp_path: Path, name: str, tex
     ],
 )  # fmt: skip
 def test_messages_are_read_in_the_order_of_their_times(times: list[str], order: str) -> None:
-    rows = [{"conversationId": 1, "role": role, "content": f"turn {at}", "createdAt": when}
-            for at, (role, when) in enumerate(zip(["user", "bot"] * 2, times, strict=False))]  # fmt: skip
-    ((_, one),) = Source(rows).dialogues()
-    assert one.turns == tuple(f"turn {at}" for at in order)
+    rows = [{"conversationId": 1, "role": role, "content": f"turn {index}", "createdAt": when}
+            for index, (role, when) in enumerate(zip(["user", "bot"] * 2, times, strict=False))]  # fmt: skip
+    ((_, dialogue),) = Source(rows).dialogues()
+    assert dialogue.turns == tuple(f"turn {index}" for index in order)
 
 
 @pytest.mark.parametrize("blank", [None, " ", float("nan")])
@@ -204,9 +204,9 @@ def test_a_speaker_is_judged_by_name_and_a_guess_is_told(
     (tmp_path / "a.txt").write_text("Helpy: Hello\nAnna: Help!\nHelpy: Which?\n\n---\nBert: Hi\nZoe: Help!\n")
     with caplog.at_level(logging.WARNING):
         rejects = Rejects()
-        found = Source(tmp_path / "a.txt", chats=Chats(judge)).exchanges(skip_bad=rejects)
-        assert [one.response for _, one in found][:1] == [judged]
-    told = [("Anna" in one, "Helpy" in one) for one in caplog.messages]
+        (_, first), *_ = Source(tmp_path / "a.txt", chats=Chats(judge)).exchanges(skip_bad=rejects)
+        assert first.response == judged
+    told = [("Anna" in message, "Helpy" in message) for message in caplog.messages]
     assert (told, rejects.count) == (([(True, True)], 0) if judge == "assistant" else ([], 1))
 
 

@@ -182,9 +182,9 @@ def test_what_only_looks_bad_is_scored_right(tmp_path: Path, case: str) -> None:
 def test_ids_come_out_as_they_went_in(tmp_path: Path) -> None:
     """Twice the same, formulas, marks of direction, integers: in JSON nothing needs to be changed."""
     ids = ["x", "x", "=1+1", "\u202eabc", "a\nb", "\0", 2**80]
-    path = write(tmp_path, "rows.jsonl", b"".join(malformed.line(id=one) for one in ids))
+    path = write(tmp_path, "rows.jsonl", b"".join(malformed.line(id=name) for name in ids))
     result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
-    assert [json.loads(text)["id"] for text in result.stdout.splitlines()] == [str(one) for one in ids]
+    assert [json.loads(text)["id"] for text in result.stdout.splitlines()] == [str(name) for name in ids]
 
 
 @pytest.mark.parametrize(

@@ -21,26 +21,26 @@ def talks(
     mean: float, count: int = 60, *, spread: float = 1.0, ids: bool = False, **beside: Any
 ) -> list[dict[str, Any]]:
     """Conversations of four turns; a metric that reads numbers gives each turn after the first what it says."""
-    found = []
+    rows = []
     random = np.random.default_rng([count, len(beside)])
-    for at, value in enumerate(mean + spread * random.standard_normal(count)):
+    for index, value in enumerate(mean + spread * random.standard_normal(count)):
         row = {"dialogue": ["0", *(f"{value + shift:.6f}" for shift in (-0.5, 0.0, 0.5))], **beside}
-        found.append({**row, "id": f"talk {at}"} if ids else row)
-    return found
+        rows.append({**row, "id": f"talk {index}"} if ids else row)
+    return rows
 
 
 @pytest.mark.parametrize(
     ("new", "baseline", "verdict"), [(1.0, 0.0, "passed"), (-2.0, 0.0, "worse"), (0.0, 0.1, "not shown")]
 )
 def test_other_conversations_are_compared_as_groups(new: float, baseline: float, verdict: str) -> None:
-    found = gate(talks(new), talks(baseline, 80), Number(), margin=0.1, level="dialogue")
-    assert (found.verdict, found.paired_by, found.n_contexts) == (verdict, "nothing", 60)
-    assert found.at_least < found.gain < found.at_most
-    assert found.gain == pytest.approx(new - baseline, abs=0.6)
-    assert "conversations" in found.sentence
-    json.dumps(found.to_dict(), allow_nan=False)
-    assert found.worst
-    assert all(np.isnan(one.baseline) for one in found.worst)
+    outcome = gate(talks(new), talks(baseline, 80), Number(), margin=0.1, level="dialogue")
+    assert (outcome.verdict, outcome.paired_by, outcome.n_contexts) == (verdict, "nothing", 60)
+    assert outcome.at_least < outcome.gain < outcome.at_most
+    assert outcome.gain == pytest.approx(new - baseline, abs=0.6)
+    assert "conversations" in outcome.sentence
+    json.dumps(outcome.to_dict(), allow_nan=False)
+    assert outcome.worst
+    assert all(np.isnan(row.baseline) for row in outcome.worst)
 
 
 def test_conversations_that_share_their_ids_are_paired() -> None:
@@ -60,10 +60,10 @@ def test_a_gate_is_undecided_where_conversations_are_missing() -> None:
     for shared, verdict in ((60, "passed"), (48, "undecided"), (19, "undecided"), (0, "passed")):
         other = [{**row, "id": f"other {row['id']}"} for row in talks(9.0, 60 - shared, ids=True)]
         new = [*old[:shared], *other]
-        found = gate(new, old, Number(), margin=0.5, level="dialogue", resamples=200)
-        assert (found.verdict, found.paired_by) == (verdict, "id" if shared else "nothing")
-        assert (f"{shared} of 60" in found.sentence) is (verdict == "undecided")
-    silent = [{**row, "dialogue": ["0", ""]} if at < 7 else row for at, row in enumerate(talks(1.0, 60))]
+        outcome = gate(new, old, Number(), margin=0.5, level="dialogue", resamples=200)
+        assert (outcome.verdict, outcome.paired_by) == (verdict, "id" if shared else "nothing")
+        assert (f"{shared} of 60" in outcome.sentence) is (verdict == "undecided")
+    silent = [{**row, "dialogue": ["0", ""]} if index < 7 else row for index, row in enumerate(talks(1.0, 60))]
     assert gate(silent, talks(0.0, 60), Number(), margin=0.1, level="dialogue", resamples=200).verdict == "undecided"
 
 
@@ -72,25 +72,25 @@ def test_a_gate_is_undecided_where_conversations_are_missing() -> None:
 @pytest.mark.parametrize("side", [0, 1])
 def test_rows_that_were_skipped_for_their_language_count_as_not_compared(side: int, german: int, ids: bool) -> None:
     reply = "Ich bin heute nicht zu Hause und das ist schade."
-    sides = [[{"dialogue": ["0", str(at % 7)], **({"id": f"{at}"} if ids else {})} for at in range(100)]] * 2
-    sides[side] = [{**row, "dialogue": [reply, reply]} if at < german else row for at, row in enumerate(sides[side])]
+    sides = [[{"dialogue": ["0", str(index % 7)], **({"id": f"{index}"} if ids else {})} for index in range(100)]] * 2
+    sides[side] = [{**row, "dialogue": [reply, reply]} for row in sides[side][:german]] + sides[side][german:]
     read = [Source(rows, other_languages="skip") for rows in sides]
-    found = gate(*read, Number(), margin=0.9, level="dialogue", resamples=200)
-    assert (found.verdict, found.n_total) == ("undecided" if german > 10 else "passed", 100)
-    told = [one for one in found.warnings if f"{german} rows in other languages left out" in one]
-    assert [one.split(":")[0] for one in told] == ([("the new rows", "the baseline")[side]] if german else [])
+    outcome = gate(*read, Number(), margin=0.9, level="dialogue", resamples=200)
+    assert (outcome.verdict, outcome.n_total) == ("undecided" if german > 10 else "passed", 100)
+    told = [message for message in outcome.warnings if f"{german} rows in other languages left out" in message]
+    assert [message.split(":")[0] for message in told] == ([("the new rows", "the baseline")[side]] if german else [])
 
 
 @pytest.mark.parametrize("metric", [Number(), Distance()])
 def test_the_gate_names_the_weakest_turn_of_conversations_that_fell(metric: Number) -> None:
     turned = 1 if metric.info.higher_is_better else -1
-    old = [{"id": f"talk {at}", "dialogue": ["0", "1", "1", "1"]} for at in range(40)]
-    new = [{**row, "dialogue": ["0", f"{1 - 8 * turned}", "", "1"]} if at == 7 else row for at, row in enumerate(old)]
-    found = gate(new, old, metric, margin=9, level="dialogue", resamples=200)
-    (worst,) = json.loads(json.dumps(found.to_dict(), allow_nan=False))["worst"]
+    old = [{"id": f"talk {index}", "dialogue": ["0", "1", "1", "1"]} for index in range(40)]
+    new = [*old[:7], {**old[7], "dialogue": ["0", f"{1 - 8 * turned}", "", "1"]}, *old[8:]]
+    outcome = gate(new, old, metric, margin=9, level="dialogue", resamples=200)
+    (worst,) = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))["worst"]
     assert (worst["row"], worst["weakest_turn"], worst["response"]) == (7, 2, f"{1 - 8 * turned}")
     assert worst["turns"] == [None, 1 - 8 * turned, None, 1]
-    assert "turn 2" in found.to_markdown()
+    assert "turn 2" in outcome.to_markdown()
 
 
 def test_conversations_of_logs_without_ids_are_not_paired_by_their_place() -> None:
@@ -101,17 +101,17 @@ def test_conversations_of_logs_without_ids_are_not_paired_by_their_place() -> No
 
 def test_systems_are_ranked_by_their_conversations(tmp_path: Path) -> None:
     both = [*talks(0.0, system="old"), *talks(0.05, system="same"), *talks(3.0, 30, system="new")]
-    found = rank(both, Number(), level="dialogue")
-    assert {one.system: one.cluster for one in found.standings} == {"new": 1, "same": 2, "old": 2}
-    assert found.standings[0].win_rate > 0.9
-    assert (found.standings[0].n_rows, found.standings[0].n_contexts) == (30, 30)
+    ranking = rank(both, Number(), level="dialogue")
+    assert {standing.system: standing.cluster for standing in ranking.standings} == {"new": 1, "same": 2, "old": 2}
+    assert ranking.standings[0].win_rate > 0.9
+    assert (ranking.standings[0].n_rows, ranking.standings[0].n_contexts) == (30, 30)
     frame = pd.DataFrame(both)
-    assert rank(frame, Number(), level="dialogue").to_dict() == found.to_dict()
+    assert rank(frame, Number(), level="dialogue").to_dict() == ranking.to_dict()
 
 
 def test_the_unpaired_test_keeps_its_level() -> None:
     draws = np.random.default_rng(1).standard_normal((300, 50))
-    p = [unpaired_mean_test(one[:20], one[20:], resamples=200).p for one in draws]
+    p = [unpaired_mean_test(values[:20], values[20:], resamples=200).p for values in draws]
     assert 0.02 < np.mean(np.array(p) < 0.05) < 0.09
     assert unpaired_mean_test(draws[0] + 3, draws[1], resamples=200).p < 0.02
 

@@ -28,12 +28,12 @@ OLD = noisy(3, 150)
 
 def test_faults_are_told_on_a_pass_and_counted_beside_those_before() -> None:
     new = said(OLD, civil=few(4, 150))
-    found = gate(new, said(OLD), Manners(), margin=0.1)
-    assert (found.verdict, found.value_verdict) == ("passed", "passed")
-    assert "4 replies are rude (0 before)" in found.losses
-    assert found.losses in found.sentence
-    assert (found.faults[0].n_new, found.faults[0].n_baseline, found.faults[0].n_newly) == (4, 0, 4)
-    for report in (str(found), found.to_markdown(), found.to_junit(), found.report):
+    outcome = gate(new, said(OLD), Manners(), margin=0.1)
+    assert (outcome.verdict, outcome.value_verdict) == ("passed", "passed")
+    assert "4 replies are rude (0 before)" in outcome.losses
+    assert outcome.losses in outcome.sentence
+    assert (outcome.faults[0].n_new, outcome.faults[0].n_baseline, outcome.faults[0].n_newly) == (4, 0, 4)
+    for report in (str(outcome), outcome.to_markdown(), outcome.to_junit(), outcome.report):
         assert "4 replies are rude" in report
     with pytest.warns(UserWarning, match="4 replies are rude"):
         assert_not_worse(new, said(OLD), Manners(), margin=0.1)
@@ -42,11 +42,11 @@ def test_faults_are_told_on_a_pass_and_counted_beside_those_before() -> None:
 
 @pytest.mark.parametrize(("before", "now", "told"), [(4, 4, False), (4, 5, False), (4, 3, False), (4, 14, True)])
 def test_as_many_faults_as_before_are_not_told(before: int, now: int, told: bool) -> None:
-    both = [said(OLD, civil=np.roll(few(count, 150), 20 * at)) for at, count in enumerate((now, before))]
-    found = gate(*both, Manners(), margin=0.1)
-    assert found.faults[0].told is told
-    assert ("rude" in found.sentence) is told
-    assert f"| {now} | {before} |" in found.to_markdown()
+    both = [said(OLD, civil=np.roll(few(count, 150), 20 * index)) for index, count in enumerate((now, before))]
+    outcome = gate(*both, Manners(), margin=0.1)
+    assert outcome.faults[0].told is told
+    assert ("rude" in outcome.sentence) is told
+    assert f"| {now} | {before} |" in outcome.to_markdown()
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_as_many_faults_as_before_are_not_told(before: int, now: int, told: bool
      (1, 1, "passed")],
 )  # fmt: skip
 def test_rows_below_a_threshold_are_limited(limit: Any, rude: int, verdict: str) -> None:
-    found = gate(said(OLD, civil=few(rude, 150)), said(OLD), Manners(), margin=0.1, max_rows={"civil<0.2": limit})
-    assert found.verdict == verdict
-    assert (found.row_counts[0].n_new, found.row_counts[0].n_rows_new) == (rude, 150)
-    assert (f"{rude} of 150 rows" in found.sentence) is (verdict == "worse")
-    assert found.value_verdict == "passed"
+    outcome = gate(said(OLD, civil=few(rude, 150)), said(OLD), Manners(), margin=0.1, max_rows={"civil<0.2": limit})
+    assert outcome.verdict == verdict
+    assert (outcome.row_counts[0].n_new, outcome.row_counts[0].n_rows_new) == (rude, 150)
+    assert (f"{rude} of 150 rows" in outcome.sentence) is (verdict == "worse")
+    assert outcome.value_verdict == "passed"
 
 
 def test_a_limit_counts_rows_without_a_partner_and_holds_where_the_rest_is_undecided() -> None:
@@ -81,19 +81,19 @@ def test_a_limit_counts_rows_without_a_partner_and_holds_where_the_rest_is_undec
 )
 def test_an_aspect_has_a_margin_of_its_own(fall: float, spread: float, margin: float, verdict: str) -> None:
     steady = 0.9 - fall + spread * np.array(noisy(0, 150, 9))
-    found = gate(said(OLD, steady=steady), said(OLD), Manners(), margin=0.1, min_aspects={"steady": -margin})
-    assert (found.verdict, found.value_verdict) == (verdict, "passed")
-    (steady_one,) = [one for one in found.aspects if one.aspect == "steady"]
+    outcome = gate(said(OLD, steady=steady), said(OLD), Manners(), margin=0.1, min_aspects={"steady": -margin})
+    assert (outcome.verdict, outcome.value_verdict) == (verdict, "passed")
+    (steady_one,) = [change for change in outcome.aspects if change.aspect == "steady"]
     assert steady_one.verdict == verdict
-    assert ("steady" in found.sentence) is (verdict != "passed")
-    assert found.sentence.startswith(verdict)
+    assert ("steady" in outcome.sentence) is (verdict != "passed")
+    assert outcome.sentence.startswith(verdict)
 
 
 def test_an_aspect_with_a_margin_that_no_row_has_is_not_shown() -> None:
-    found = gate(said(OLD), said(OLD), Manners(), margin=0.1, min_aspects={"dry": -0.1})
-    assert found.verdict == "not shown"
-    assert "dry" in found.sentence
-    json.dumps(found.to_dict(), allow_nan=False)
+    outcome = gate(said(OLD), said(OLD), Manners(), margin=0.1, min_aspects={"dry": -0.1})
+    assert outcome.verdict == "not shown"
+    assert "dry" in outcome.sentence
+    json.dumps(outcome.to_dict(), allow_nan=False)
 
 
 def test_aspects_that_fell_are_told_and_noise_is_not() -> None:
@@ -114,8 +114,8 @@ def test_the_weakest_aspects_are_the_worst_ones_whichever_way_is_better() -> Non
 
     for metric, weakest in ((Manners(), "steady 0.90, civil 1.00"), (Harms(), "civil 1.00, steady 0.90")):
         turned = 1 if metric.info.higher_is_better else -1
-        found = gate(said([value - turned for value in OLD]), said(OLD), metric, margin=0.1, resamples=200)
-        assert weakest in found.to_markdown()
+        outcome = gate(said([value - turned for value in OLD]), said(OLD), metric, margin=0.1, resamples=200)
+        assert weakest in outcome.to_markdown()
 
 
 def test_how_many_contexts_a_margin_needs() -> None:
@@ -126,7 +126,7 @@ def test_how_many_contexts_a_margin_needs() -> None:
         both = [rows(draws.normal(3, 1, count).tolist()) for _ in "ab"]
         return gate(*both, Number(), margin=0.25, resamples=400)
 
-    unsure = next(found for found in (equal(60) for _ in range(20)) if found.verdict == "not shown")
+    unsure = next(outcome for outcome in (equal(60) for _ in range(20)) if outcome.verdict == "not shown")
     spread = math.sqrt(2 / 60)
     expected = 60 * ((1.645 + 0.842) * spread / 0.25) ** 2
     assert unsure.contexts_needed == pytest.approx(expected, rel=0.4)
@@ -154,7 +154,7 @@ def test_limits_that_cannot_be_asked_are_refused() -> None:
      ("--min-aspect=x=-1", 2), ("--min-aspect=x", 2)],
 )  # fmt: skip
 def test_the_command_takes_limits(tmp_path: Path, given: str, code: int) -> None:
-    old = [{"context": [f"{at}"], "response": "oooooooooo", "id": f"{at}"} for at in range(40)]
+    old = [{"context": [f"{n}"], "response": "oooooooooo", "id": f"{n}"} for n in range(40)]
     new = [{**row, "response": "o"} if row["id"] == "5" else row for row in old]
     files = [write_rows(tmp_path / f"{name}.jsonl", side) for name, side in (("new", new), ("old", old))]
     invoke("gate", files[0], "-b", files[1], "--margin", 1, "-m", "python:number_metrics:letters", given, code=code)
@@ -173,11 +173,11 @@ def test_insults_in_a_good_system_do_not_pass_without_a_word() -> None:
     ask = [f"How was your {what} in {place}?" for what in ("trip", "exam", "dinner", "party", "job", "dog", "new flat",
            "concert", "weekend", "book") for place in ("Rome", "Oslo", "Ghent")]  # fmt: skip
     civil = [{"context": [text], "response": "It was great, thanks for asking!", "id": text} for text in ask]
-    new = [{**row, "response": "You are such an idiot."} if at < 4 else row for at, row in enumerate(civil)]
+    new = [{**row, "response": "You are such an idiot."} if index < 4 else row for index, row in enumerate(civil)]
     judge = dialeval.load("judge")
-    found = gate(new, civil, judge, margin=0.3, resamples=400)
-    assert found.value_verdict == "passed"
-    assert "4 replies are rude (0 before)" in found.sentence
+    outcome = gate(new, civil, judge, margin=0.3, resamples=400)
+    assert outcome.value_verdict == "passed"
+    assert "4 replies are rude (0 before)" in outcome.sentence
     assert gate(new, civil, judge, margin=0.3, resamples=400, max_rows={"respectful<0.5": 0}).verdict == "worse"
     talks = [[{"dialogue": [row["id"], row["response"]], "id": row["id"]} for row in side] for side in (new, civil)]
     whole = gate(*talks, judge, margin=0.9, resamples=400, level="dialogue")

@@ -24,9 +24,9 @@ SCORES = {"good": BASE + 1 + 0.1 * np.array(noisy(0, 80, 2)), "also": BASE + 1 +
 
 def judged(per_context: int = 1) -> list[dict[str, Any]]:
     return [
-        {"question": f"question {at // per_context}", "bot": name, "gpt": value, "length": 3}
+        {"question": f"question {index // per_context}", "bot": name, "gpt": value, "length": 3}
         for name, values in SCORES.items()
-        for at, value in enumerate(values)
+        for index, value in enumerate(values)
     ]
 
 
@@ -40,23 +40,23 @@ def test_scores_of_another_judge_are_ranked_as_replies_are(per_context: int) -> 
         for row in rows(values.tolist(), ids=False, system=name, per_context=per_context)
     ]  # fmt: skip
     expected = rank(replies, Number(), resamples=500)
-    found = rank(pd.DataFrame(judged(per_context)), values="gpt", columns=NAMED, resamples=500)
-    for mine, theirs in zip(found.standings, expected.standings, strict=True):
+    ranking = rank(pd.DataFrame(judged(per_context)), values="gpt", columns=NAMED, resamples=500)
+    for mine, theirs in zip(ranking.standings, expected.standings, strict=True):
         assert (mine.system, mine.cluster, mine.n_contexts) == (theirs.system, theirs.cluster, theirs.n_contexts)
         assert mine.low == pytest.approx(theirs.low, abs=1e-4)
-    for one, other in zip(found.pair_tests, expected.pair_tests, strict=True):
-        assert (one.first, one.p, one.p_adjusted) == (other.first, other.p, other.p_adjusted)
-    assert not found.warnings
+    for test, other in zip(ranking.pair_tests, expected.pair_tests, strict=True):
+        assert (test.first, test.p, test.p_adjusted) == (other.first, other.p, other.p_adjusted)
+    assert not ranking.warnings
     turned = rank(judged(per_context), values="gpt", columns=NAMED, lower_is_better=["gpt"], resamples=500)
     assert turned.of("gpt")[0].system == "bad"
     assert turned.of("gpt")[0].cluster == 1
 
 
 def test_scores_in_files_and_frames_of_their_own(tmp_path: Path) -> None:
-    found = rank(files_of_scores(tmp_path), values=[], resamples=500)
-    assert [one.cluster for one in found.of("gpt")] == [1, 1, 2]
-    assert "contexts are not known" in found.warnings[0]
-    contexts = [f"{at}" for at in range(80)]
+    ranking = rank(files_of_scores(tmp_path), values=[], resamples=500)
+    assert [standing.cluster for standing in ranking.of("gpt")] == [1, 1, 2]
+    assert "contexts are not known" in ranking.warnings[0]
+    contexts = [f"{n}" for n in range(80)]
     frames = {name: pd.DataFrame({"context": contexts, "gpt": values}) for name, values in SCORES.items()}
     assert rank(frames, values="gpt", resamples=500).of("gpt")[2].system == "bad"
 
@@ -66,12 +66,12 @@ def test_how_large_a_difference_could_be_seen() -> None:
     draws = np.random.default_rng(0)
 
     def frame(gap: float) -> list[dict[str, Any]]:
-        return [{"id": at, "system": name, "v": value} for name, mean in (("a", gap), ("b", 0.0))
-                for at, value in enumerate(draws.normal(mean, 1, 100))]  # fmt: skip
+        return [{"id": index, "system": name, "v": value} for name, mean in (("a", gap), ("b", 0.0))
+                for index, value in enumerate(draws.normal(mean, 1, 100))]  # fmt: skip
 
-    (one,) = rank(frame(0.0), values="v", resamples=200).pair_tests
+    (test,) = rank(frame(0.0), values="v", resamples=200).pair_tests
     expected = (1.96 + 0.84) * np.sqrt(2 / 100)
-    assert one.seen_from == pytest.approx(expected, rel=0.2)
+    assert test.seen_from == pytest.approx(expected, rel=0.2)
     seen = [rank(frame(expected), values="v", resamples=400).pair_tests[0].p < 0.05 for _ in range(100)]
     assert 0.68 < np.mean(seen) < 0.92
 
@@ -91,10 +91,10 @@ def test_scores_that_cannot_be_ranked_are_refused() -> None:
 def test_frames_of_scores_are_compared() -> None:
     new, old = ([{"question": row["question"], "gpt": row["gpt"]} for row in judged() if row["bot"] == name]
                 for name in ("good", "bad"))  # fmt: skip
-    (found,) = dialeval.compare(pd.DataFrame(new), old[::-1], columns={"context": "question"}, resamples=500)
-    assert (found.n_rows, found.n_contexts, found.verdict) == (80, 80, "first is higher")
-    assert found.difference == pytest.approx((SCORES["good"] - SCORES["bad"]).mean())
-    assert "first is higher" in str(found)
+    (comparison,) = dialeval.compare(pd.DataFrame(new), old[::-1], columns={"context": "question"}, resamples=500)
+    assert (comparison.n_rows, comparison.n_contexts, comparison.verdict) == (80, 80, "first is higher")
+    assert comparison.difference == pytest.approx((SCORES["good"] - SCORES["bad"]).mean())
+    assert "first is higher" in str(comparison)
     turned = dialeval.compare(new, old, columns={"context": "question"}, lower_is_better=["gpt"], resamples=500)
     assert turned[0].verdict == "second is better"
 
@@ -110,19 +110,19 @@ def test_columns_of_scores_that_are_not_there_are_refused() -> None:
 @pytest.mark.parametrize("cell", ["0,{}", "1.000,{}", "-1,{}"])
 def test_a_decimal_comma_is_told(cell: str, tmp_path: Path) -> None:
     table = tmp_path / "scores.csv"
-    table.write_text("id,mine,other\n" + "".join(f'{at},"{cell.format(at)}",{at}\n' for at in range(20)))
+    table.write_text("id,mine,other\n" + "".join(f'{n},"{cell.format(n)}",{n}\n' for n in range(20)))
     refused(ValueError, "line 2", dialeval.compare, table, table, resamples=100)
     refused(ValueError, "point", dialeval.compare, table, table, resamples=100)
 
 
 def test_exact_decimals_are_scores() -> None:
-    table = [{"id": at, "mine": Decimal(at)} for at in range(20)]
+    table = [{"id": n, "mine": Decimal(n)} for n in range(20)]
     assert dialeval.compare(table, table, resamples=100)[0].mean_first == 9.5
 
 
 def files_of_scores(folder: Path) -> list[Path]:
     return [
-        write_rows(folder / f"{name}.jsonl", [{"id": str(at), "gpt": value} for at, value in enumerate(values)])
+        write_rows(folder / f"{name}.jsonl", [{"id": str(index), "gpt": value} for index, value in enumerate(values)])
         for name, values in SCORES.items()
     ]
 
@@ -131,7 +131,10 @@ def test_the_command_ranks_scores(tmp_path: Path) -> None:
     pd.DataFrame(judged()).to_csv(tmp_path / "judged.csv", index=False)
     file, named = f"scores:{tmp_path / 'judged.csv'}", ["--columns", "context=question,system=bot"]
     invoke("rank", file, *named, "--resamples", 200, "--json", tmp_path / "out.json")
-    assert {one["metric"] for one in json.loads((tmp_path / "out.json").read_text())["standings"]} == {"gpt", "length"}
+    assert {standing["metric"] for standing in json.loads((tmp_path / "out.json").read_text())["standings"]} == {
+        "gpt",
+        "length",
+    }
     chosen = invoke("rank", f"{file}#gpt", *named, "--resamples", 200, "--lower-is-better", "gpt")
     assert "gpt: bad is best" in chosen.output
     assert "length" not in chosen.output
@@ -146,41 +149,39 @@ def test_the_command_ranks_scores(tmp_path: Path) -> None:
 @pytest.mark.parametrize("metric", [Number(), Distance()])
 def test_a_file_with_a_column_for_each_bot_is_ranked(tmp_path: Path, metric: Number) -> None:
     table = [
-        {"question": f"question {at}", **{name: f"{values[at]:.6f}" for name, values in SCORES.items()}}
-        for at in range(80)
+        {"question": f"question {n}", **{name: f"{values[n]:.6f}" for name, values in SCORES.items()}}
+        for n in range(80)
     ]
     pd.DataFrame(table).to_csv(tmp_path / "bots.csv", index=False)
     tables: list[Any] = [tmp_path / "bots.csv", pd.read_csv(tmp_path / "bots.csv", dtype=str), table]
     for kind in tables:
-        found = rank(kind, metric, reply_columns=list(SCORES), columns={"context": "question"}, resamples=200)
-        assert {one.system for one in found.standings} == set(SCORES)
-        assert found.pair_tests[0].n_contexts == 80
-        assert (found.standings[0].system == "bad") is isinstance(metric, Distance)
+        ranking = rank(kind, metric, reply_columns=list(SCORES), columns={"context": "question"}, resamples=200)
+        assert {standing.system for standing in ranking.standings} == set(SCORES)
+        assert ranking.pair_tests[0].n_contexts == 80
+        assert (ranking.standings[0].system == "bad") is isinstance(metric, Distance)
     refused(ValueError, "reply_columns", rank, {"a": table}, metric, reply_columns=["good", "bad"])
 
 
 def test_the_command_ranks_the_columns_of_a_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    table = [
-        {"question": f"What is {at}?", "bot_a": "a long reply", "bot_b": "short", "bot_x": "?"} for at in range(40)
-    ]
+    table = [{"question": f"What is {n}?", "bot_a": "a long reply", "bot_b": "short", "bot_x": "?"} for n in range(40)]
     pd.DataFrame(table).to_csv(tmp_path / "bots.csv", index=False)
     asked = ["rank", tmp_path / "bots.csv", "--systems", "bot_a,bot_b", "-m", "python:number_metrics:letters"]
     assert "letters: bot_a is best." in invoke(*asked).output
-    assert [one.message for one in caplog.records] == [f"{tmp_path / 'bots.csv'}: ignored columns: bot_x"]
+    assert [message.message for message in caplog.records] == [f"{tmp_path / 'bots.csv'}: ignored columns: bot_x"]
     invoke(*asked, "--systems", "bot_c", code=2)
 
 
 def test_systems_are_shown_by_aspect() -> None:
     old = noisy(3, 80)
     systems = {"plain": said(old), "rude": said(old, civil=0.4, steady=0.9 - 1e-6)}
-    found = rank(systems, Manners(), resamples=200)
-    of = {one.system: one for one in found.standings}
+    ranking = rank(systems, Manners(), resamples=200)
+    of = {standing.system: standing for standing in ranking.standings}
     assert of["rude"].aspects == pytest.approx({"civil": 0.4, "steady": 0.9}, abs=1e-4)
     assert (of["rude"].lower, of["plain"].lower) == (("civil",), ())
-    for report in (found.to_markdown(), found.to_html(), found._repr_html_()):
+    for report in (ranking.to_markdown(), ranking.to_html(), ranking._repr_html_()):
         assert "0.400 ↓" in report
-    assert not [block for block in found.tables("number") if "civil" in str(block)]
-    assert [block for block in found.tables("number", aspects=True) if "civil" in str(block)]
-    printed = str(found)
+    assert not [block for block in ranking.tables("number") if "civil" in str(block)]
+    assert [block for block in ranking.tables("number", aspects=True) if "civil" in str(block)]
+    printed = str(ranking)
     assert printed.startswith("number: plain and rude cannot be told apart.")
     assert "│" in printed

@@ -38,10 +38,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_rows_belong_together_by_id_whatever_their_order() -> None:
     first = read_items(rows([1, 2, 3]))
     second = read_items(list(reversed(rows([10, 20, 30])))[:2])
-    found = pair(first, second, ("new", "old"))
-    replies = [(a, float(second[b].response)) for a, b in zip(found.first, found.second, strict=True)]
+    pairs = pair(first, second, ("new", "old"))
+    replies = [(a, float(second[b].response)) for a, b in zip(pairs.first, pairs.second, strict=True)]
     assert replies == [(1, 20), (2, 30)]
-    assert (found.by, found.alone, found.n_groups) == ("id", 1, 2)
+    assert (pairs.by, pairs.alone, pairs.n_groups) == ("id", 1, 2)
 
 
 def test_without_ids_length_and_contexts_must_be_equal() -> None:
@@ -62,10 +62,10 @@ def test_ids_that_cannot_be_trusted_are_refused() -> None:
 
 def test_replies_of_one_file_belong_together_by_context() -> None:
     first, second = read_items(rows([1, 2, 3, 4], per_context=2)), read_items(rows([5, 6, 7], per_context=2)[::-1])
-    found = pair_by_context(first, second, ("a", "b"))
-    lines = [(first[a].response[0], second[b].response[0]) for a, b in zip(found.first, found.second, strict=True)]
+    pairs = pair_by_context(first, second, ("a", "b"))
+    lines = [(first[a].response[0], second[b].response[0]) for a, b in zip(pairs.first, pairs.second, strict=True)]
     assert lines == [("1", "6"), ("2", "5"), ("3", "7")]
-    assert (found.groups.tolist(), found.alone) == ([0, 0, 1], 1)
+    assert (pairs.groups.tolist(), pairs.alone) == ([0, 0, 1], 1)
 
 
 # --- gate ------------------------------------------------------------------------------------------
@@ -98,19 +98,19 @@ def test_a_gate_decides_only_on_enough_rows(size: int, coverage: float, loss: fl
     new = rows([value - loss for value in old])
     for row in new[shared:]:
         row["id"] = f"other-{row['id']}"
-    found = gate(new, rows(old), Number(), margin=0.1, resamples=200)
+    outcome = gate(new, rows(old), Number(), margin=0.1, resamples=200)
     enough = shared >= 30 and coverage >= 0.9
-    assert found.verdict == (("worse" if loss else "passed") if enough else "undecided")
-    assert bool(found) is (found.verdict == "passed")
-    assert (found.n_rows, found.n_total) == (shared, size)
+    assert outcome.verdict == (("worse" if loss else "passed") if enough else "undecided")
+    assert bool(outcome) is (outcome.verdict == "passed")
+    assert (outcome.n_rows, outcome.n_total) == (shared, size)
 
 
 def test_rows_without_a_value_are_not_taken_for_rows_without_a_partner() -> None:
     old = rows(noisy(3, 60))
-    silent = [{**row, "response": ""} if at % 4 == 0 else row for at, row in enumerate(old)]
-    found = gate(silent[:59], old, Number(), margin=0.1, resamples=200)
-    assert (found.verdict, found.n_alone, found.n_without_value) == ("undecided", 1, 15)
-    assert [warning.split()[0] for warning in found.warnings[:2]] == ["1", "15"]
+    silent = [{**row, "response": ""} if index % 4 == 0 else row for index, row in enumerate(old)]
+    outcome = gate(silent[:59], old, Number(), margin=0.1, resamples=200)
+    assert (outcome.verdict, outcome.n_alone, outcome.n_without_value) == ("undecided", 1, 15)
+    assert [warning.split()[0] for warning in outcome.warnings[:2]] == ["1", "15"]
 
 
 def test_a_loss_that_may_be_chance_is_not_called_sure() -> None:
@@ -124,16 +124,16 @@ def test_a_loss_that_may_be_chance_is_not_called_sure() -> None:
 
 def test_the_bound_is_that_of_the_mean_over_contexts() -> None:
     new, old = np.array(noisy(3.2, 400, 1)), np.array(noisy(3, 400, 2))
-    found = gate(rows(new), rows(old), Number(), margin=0.1, seed=5)
+    outcome = gate(rows(new), rows(old), Number(), margin=0.1, seed=5)
     spread = (new - old).std() / np.sqrt(400)
-    assert found.at_least == pytest.approx((new - old).mean() - 1.645 * spread, abs=0.02)
+    assert outcome.at_least == pytest.approx((new - old).mean() - 1.645 * spread, abs=0.02)
     # Four replies to a context that all moved alike are one observation: the bound lies lower.
     gaps = np.repeat(np.array(noisy(0.2, 100, 3)), 4)
     grouped = gate(rows(old + gaps, per_context=4), rows(old, per_context=4), Number(), margin=0.1)
     assert grouped.n_contexts == 100
     apart = gate(rows(old + gaps), rows(old), Number(), margin=0.1)
     assert apart.n_contexts == 400
-    assert found.at_most == pytest.approx((new - old).mean() + 1.645 * spread, abs=0.02)
+    assert outcome.at_most == pytest.approx((new - old).mean() + 1.645 * spread, abs=0.02)
     assert grouped.at_least < apart.at_least - 0.05
 
 
@@ -152,13 +152,13 @@ def test_the_gate_warns_of_either_side_by_name(side: int, level: ItemLevel) -> N
     texts = ["That is a good question and I like it."] * 2
     texts[side] = "Das ist eine gute Frage und ich mag sie."
     both: list[list[dict[str, Any]]] = [
-        [{"context": [f"{at}"], "response": text, "dialogue": [f"{at}", text], "id": f"{at}"} for at in range(40)]
+        [{"context": [f"{n}"], "response": text, "dialogue": [f"{n}", text], "id": f"{n}"} for n in range(40)]
         for text in texts
     ]
-    found = gate(*both, Length(), margin=5, level=level, resamples=200, names=("new.jsonl", "old.jsonl"))
-    told = [one.partition(": ") for one in found.warnings if "not English" in one]
+    outcome = gate(*both, Length(), margin=5, level=level, resamples=200, names=("new.jsonl", "old.jsonl"))
+    told = [message.partition(": ") for message in outcome.warnings if "not English" in message]
     assert [name for name, _, _ in told] == [("new.jsonl", "old.jsonl")[side]]
-    assert found.passed
+    assert outcome.passed
 
 
 def test_bad_questions_are_refused() -> None:
@@ -204,10 +204,10 @@ def test_assert_not_worse(pytester: pytest.Pytester) -> None:
     )
     # pytest finds the plugin by the entry point of the installed package; whoever forbids warnings can use it, too.
     # In a process of its own: within this one pytest would load extension modules a second time.
-    found = pytester.runpytest_subprocess("-W", "error")
-    found.assert_outcomes(passed=1, failed=1)
-    found.stdout.fnmatch_lines(["*worse: bleu2 is worse by more than 0.1*"])
-    assert "raise AssertionError" not in found.stdout.str()  # the line of the test is shown, not ours
+    run = pytester.runpytest_subprocess("-W", "error")
+    run.assert_outcomes(passed=1, failed=1)
+    run.stdout.fnmatch_lines(["*worse: bleu2 is worse by more than 0.1*"])
+    assert "raise AssertionError" not in run.stdout.str()  # the line of the test is shown, not ours
 
 
 # --- ranking ---------------------------------------------------------------------------------------
@@ -221,19 +221,19 @@ def three_bots(count: int = 80) -> list[dict[str, Any]]:
 
 
 def test_systems_are_ranked_and_those_that_cannot_be_told_apart_share_a_cluster() -> None:
-    found = rank(three_bots(), [Number()])
-    assert found.to_pandas()["system"].tolist() == [one.system for one in found.standings]
-    assert [one.cluster for one in found.of("number")] == [1, 1, 2]
-    assert found.of("number")[2].system == "bad"
-    assert {one.system for one in found.of("number")[:2]} == {"good", "also"}
-    assert [name in found.sentence("number") for name in ("good", "also", "bad")] == [True, True, False]
-    of = {one.system: one for one in found.of("number")}
+    ranking = rank(three_bots(), [Number()])
+    assert ranking.to_pandas()["system"].tolist() == [standing.system for standing in ranking.standings]
+    assert [standing.cluster for standing in ranking.of("number")] == [1, 1, 2]
+    assert ranking.of("number")[2].system == "bad"
+    assert {standing.system for standing in ranking.of("number")[:2]} == {"good", "also"}
+    assert [name in ranking.sentence("number") for name in ("good", "also", "bad")] == [True, True, False]
+    of = {standing.system: standing for standing in ranking.of("number")}
     assert of["bad"].win_rate == 0
     assert of["good"].win_rate + of["also"].win_rate == pytest.approx(1.5)  # they split their pairs and beat the third
-    for one in of.values():
-        assert one.low < one.mean < one.high
-        assert (one.n_rows, one.n_contexts, one.human_percentile) == (80, 80, None)
-    tests = {frozenset((one.first, one.second)): one for one in found.pair_tests}
+    for standing in of.values():
+        assert standing.low < standing.mean < standing.high
+        assert (standing.n_rows, standing.n_contexts, standing.human_percentile) == (80, 80, None)
+    tests = {frozenset((test.first, test.second)): test for test in ranking.pair_tests}
     assert len(tests) == 3
     assert tests[frozenset(("good", "also"))].p_adjusted > 0.05
     shown = tests[frozenset(("good", "bad"))]
@@ -242,11 +242,11 @@ def test_systems_are_ranked_and_those_that_cannot_be_told_apart_share_a_cluster(
 
 
 def test_the_direction_of_a_metric_turns_the_order() -> None:
-    found = rank(three_bots(), [Distance()])
-    first = found.of("distance")[0]
+    ranking = rank(three_bots(), [Distance()])
+    first = ranking.of("distance")[0]
     assert (first.system, first.cluster, first.win_rate) == ("bad", 1, 1.0)
-    assert {test.first for test in found.pair_tests if test.p_adjusted < 0.01} == {"bad"}
-    assert found.sentence("distance") == "distance: bad is best; good cannot be told from also."
+    assert {test.first for test in ranking.pair_tests if test.p_adjusted < 0.01} == {"bad"}
+    assert ranking.sentence("distance") == "distance: bad is best; good cannot be told from also."
 
 
 def test_what_cannot_be_ranked_is_refused() -> None:
@@ -261,11 +261,11 @@ def test_rows_that_are_left_out_are_counted_and_many_are_refused(tmp_path: Path,
     base = noisy(3)
     sides = []
     for name in ("a", "b"):
-        own = rows(base, per_context=4)
-        for row in own[shared:]:
+        side = rows(base, per_context=4)
+        for row in side[shared:]:
             row["id"] = f"{name}-{row['id']}"
-        sides.append(own)
-    old, new = (Number().score(own) for own in sides)
+        sides.append(side)
+    old, new = (Number().score(side) for side in sides)
     asked: list[Any] = [
         lambda **more: dialeval.compare(old, new, resamples=100, **more)[0],
         lambda **more: rank(dict(zip("ab", sides, strict=True)), Number(), resamples=100, **more).pair_tests[0],
@@ -273,11 +273,11 @@ def test_rows_that_are_left_out_are_counted_and_many_are_refused(tmp_path: Path,
     for ask in asked:
         if shared < 54:
             refused(ValueError, f"{60 - shared} of 60", ask)
-        found = ask(allow_missing=True)
-        assert (found.n_rows, found.n_contexts) == (shared, -(-shared // 4))
+        test = ask(allow_missing=True)
+        assert (test.n_rows, test.n_contexts) == (shared, -(-shared // 4))
     ranking = rank(dict(zip("ab", sides, strict=True)), Number(), resamples=100, allow_missing=True)
     told = (dialeval.compare(old, new, resamples=100, allow_missing=True)[0].left_out, "".join(ranking.warnings))
-    assert all((f" {60 - shared} of 60" in one) is (shared < 60) for one in told)
+    assert all((f" {60 - shared} of 60" in text) is (shared < 60) for text in told)
 
 
 @pytest.mark.parametrize("without", [0, 6, 7])
@@ -290,7 +290,7 @@ def test_rows_without_a_value_are_told_and_many_are_refused(how: Any, without: i
     def ask(**more: Any) -> str:
         if how != "compare":
             return "".join(rank(sides, Number(), level=how, resamples=100, **more).warnings)
-        scored = (Number().score(own, empty="score") for own in sides.values())
+        scored = (Number().score(side, empty="score") for side in sides.values())
         return dialeval.compare(*scored, resamples=100, **more)[0].left_out
 
     if without > 6:
@@ -300,7 +300,8 @@ def test_rows_without_a_value_are_told_and_many_are_refused(how: Any, without: i
 
 def test_an_aspect_that_no_reply_has_is_nothing_lost() -> None:
     scored = replace(Number().score(rows(noisy(3))), aspects={"facts": np.array([np.nan] * 20 + [1.0] * 40)})
-    assert [(one.n_rows, one.left_out) for one in dialeval.compare(scored, scored)] == [(60, ""), (40, "")]
+    value, aspect = dialeval.compare(scored, scored)
+    assert (value.n_rows, value.left_out, aspect.n_rows, aspect.left_out) == (60, "", 40, "")
 
 
 @pytest.mark.parametrize(("covered", "contexts"), [(60, 15), (54, 14 + 6), (30, 8 + 30), (0, 60)])
@@ -310,15 +311,15 @@ def test_rows_without_a_context_are_told_and_many_are_refused(tmp_path: Path, co
     ask: Any = partial(dialeval.compare, scored, scored, rows=[file])
     if covered < 54:
         refused(ValueError, f"{60 - covered} of 60", ask)
-    (found,) = ask(allow_missing=covered < 54)
-    assert (f"{60 - covered} of 60" in found.left_out, found.n_contexts) == (covered < 60, contexts)
+    (comparison,) = ask(allow_missing=covered < 54)
+    assert (f"{60 - covered} of 60" in comparison.left_out, comparison.n_contexts) == (covered < 60, contexts)
     refused(ValueError, "resamples", partial(ask, resamples=0))
 
 
 def test_compare_says_that_contexts_are_not_known(tmp_path: Path) -> None:
-    rows = [{"id": str(at), "context": ["Hi"], "response": "a"} for at in range(8)]
+    rows = [{"id": str(index), "context": ["Hi"], "response": "a"} for index in range(8)]
     for name, key, values in (("rows", None, rows), ("old", 0.0, rows), ("new", 0.1, rows)):
-        lines = [row if key is None else {"id": row["id"], "judge": key + at} for at, row in enumerate(values)]
+        lines = [row if key is None else {"id": row["id"], "judge": key + index} for index, row in enumerate(values)]
         write_rows(tmp_path / f"{name}.jsonl", lines)
     words = ["compare", tmp_path / "old.jsonl", tmp_path / "new.jsonl", "--resamples", 100]
     assert "--rows" in invoke(*words).output
@@ -339,16 +340,16 @@ class Aspects(Number):
 
 def test_the_gate_names_the_rows_that_pulled_it_down() -> None:
     old = noisy(3)
-    new = [value - (at in (7, 20)) * (at + 1) for at, value in enumerate(old)]
-    found = gate(rows(new), rows(old), Aspects(), margin=0.1)
-    assert found.aspects[0].aspect == "on_topic"
-    assert [one.id for one in found.worst] == ["row-20", "row-7"]
-    assert found.worst[0].aspects["on_topic"] == pytest.approx(new[20] / 2, abs=1e-5)
-    assert found.worst[0].reason == f"it is {new[20]:.1f}"
-    for report in (found.to_markdown(), found.to_junit()):
+    new = [value - (index in (7, 20)) * (index + 1) for index, value in enumerate(old)]
+    outcome = gate(rows(new), rows(old), Aspects(), margin=0.1)
+    assert outcome.aspects[0].aspect == "on_topic"
+    assert [reply.id for reply in outcome.worst] == ["row-20", "row-7"]
+    assert outcome.worst[0].aspects["on_topic"] == pytest.approx(new[20] / 2, abs=1e-5)
+    assert outcome.worst[0].reason == f"it is {new[20]:.1f}"
+    for report in (outcome.to_markdown(), outcome.to_junit()):
         assert report.index("row-20") < report.index("row-7")
-        assert found.worst[1].reason in report
-    assert [row["id"] for row in json.loads(json.dumps(found.to_dict()))["worst"]] == ["row-20", "row-7"]
+        assert outcome.worst[1].reason in report
+    assert [row["id"] for row in json.loads(json.dumps(outcome.to_dict()))["worst"]] == ["row-20", "row-7"]
     assert not gate(rows(old), rows(old), Aspects(), margin=0.1).worst
     told = refused(AssertionError, "gain", lambda: assert_not_worse(rows(new), rows(old), Aspects(), margin=0.1))
     assert told.index("row-20") < told.index("row-7")
@@ -363,12 +364,12 @@ def test_wrong_arguments_of_assert_not_worse_end_in_one_sentence(name: str, valu
 
 
 def test_rank_and_gate_read_what_score_reads(tmp_path: Path) -> None:
-    new = [{"frage": f"tell me {at}", "antwort": f"the cat sat {at}", "soll": f"the cat sat {at}"} for at in range(40)]
+    new = [{"frage": f"tell me {n}", "antwort": f"the cat sat {n}", "soll": f"the cat sat {n}"} for n in range(40)]
     old = [{"q": row["frage"], "a": "a dog", "r": row["soll"]} for row in new]
-    files = [str(write_rows(tmp_path / name, own)) for name, own in (("new.jsonl", new), ("old.jsonl", old))]
+    files = [str(write_rows(tmp_path / name, side)) for name, side in (("new.jsonl", new), ("old.jsonl", old))]
     named = ["--columns", "context=frage,response=antwort,references=soll"]
     gated = ["gate", files[0], "-b", files[1], "-m", "bleu2", "--margin", "0.1", *named]
-    scores = [{"row": at, "value": at % 3} for at in range(40)]
+    scores = [{"row": n, "value": n % 3} for n in range(40)]
     scored = [str(write_rows(tmp_path / name, scores)) for name in ("a_scores.jsonl", "b_scores.jsonl")]
     compared = ["compare", *scored, "--rows", files[0], "--rows", files[1], "--resamples", "100", *named]
     for asked in (gated, ["rank", *files, "-m", "bleu2", *named], compared):
@@ -378,7 +379,7 @@ def test_rank_and_gate_read_what_score_reads(tmp_path: Path) -> None:
     for name in ("a", "b"):
         turns = [("user", "hello there"), ("guide", f"hi from {name}")]
         messages = [{"role": role, "content": text} for role, text in turns]
-        log = [{"id": str(at), "messages": messages} for at in range(5)]
+        log = [{"id": str(n), "messages": messages} for n in range(5)]
         logs.append(str(write_rows(tmp_path / f"{name}.jsonl", log)))
     for command in (["rank", *logs], ["gate", logs[0], "-b", logs[1], "--margin", "1", "--min-contexts", "1"]):
         asked = [*command, "-m", "python:number_metrics:letters"]
@@ -392,8 +393,8 @@ def test_rank_and_gate_read_what_score_reads(tmp_path: Path) -> None:
 def replies(good: bool, system: str | None = None, count: int = 40) -> list[dict[str, Any]]:
     text = "the cat sat on the mat"
     return [
-        {"id": f"{at}", "context": [f"tell me {at}"], "reference": f"{text} {at}", "system": system,
-         "response": f"{text} {at}" if good else f"{text} and more"} for at in range(count)
+        {"id": f"{n}", "context": [f"tell me {n}"], "reference": f"{text} {n}", "system": system,
+         "response": f"{text} {n}" if good else f"{text} and more"} for n in range(count)
     ]  # fmt: skip
 
 
@@ -419,10 +420,10 @@ def test_the_gate_writes_reports_and_an_error_replaces_them(tmp_path: Path) -> N
 
 
 def test_rank_prints_tables_and_writes_files(tmp_path: Path) -> None:
-    one = write_rows(tmp_path / "all.jsonl", replies(True, "new") + replies(False, "old"))
+    file = write_rows(tmp_path / "all.jsonl", replies(True, "new") + replies(False, "old"))
     outputs = {name: tmp_path / f"ranking.{name}" for name in ("md", "json", "html", "png")}
     reports = ["--markdown", outputs["md"], "--json", outputs["json"], "--html", outputs["html"]]
-    printed = invoke("rank", one, "-m", "bleu2,rougeL", *reports, "--plot", outputs["png"])
+    printed = invoke("rank", file, "-m", "bleu2,rougeL", *reports, "--plot", outputs["png"])
     kept = json.loads(outputs["json"].read_text())
     assert {row["metric"] for row in kept["standings"]} == {"bleu2", "rougeL"}
     assert "| 1 | new |" in outputs["md"].read_text("utf-8")
@@ -439,13 +440,13 @@ def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
     base = noisy(3)
     for metric, better in ((Number(), "second"), (Distance(), "first")):
         for ids in (True, False):
-            old, new = (metric.score(rows([one + more for one in base], ids)) for more in (0, 1))
-            (found,) = dialeval.compare(old, new, resamples=500)
-            assert (found.n_rows, found.n_contexts, found.verdict) == (60, 60, f"{better} is better")
-            assert found.difference == pytest.approx(-1, abs=1e-5)
+            old, new = (metric.score(rows([value + more for value in base], ids)) for more in (0, 1))
+            (comparison,) = dialeval.compare(old, new, resamples=500)
+            assert (comparison.n_rows, comparison.n_contexts, comparison.verdict) == (60, 60, f"{better} is better")
+            assert comparison.difference == pytest.approx(-1, abs=1e-5)
     files = []
     for name, more in (("old", 0), ("new", 1)):
-        scores = [{"id": f"row-{at}", "number": round(one + more, 6)} for at, one in enumerate(base)]
+        scores = [{"id": f"row-{index}", "number": round(value + more, 6)} for index, value in enumerate(base)]
         files.append(write_rows(tmp_path / f"{name}.jsonl", scores))
     (kept,) = dialeval.compare(*files, resamples=500)
     assert (kept.verdict, kept.higher_is_better) == ("new.jsonl is higher", None)
@@ -459,9 +460,10 @@ def test_scores_are_compared_as_their_files_are(tmp_path: Path) -> None:
 
 def test_the_ends_of_intervals_are_not_compared(tmp_path: Path) -> None:
     columns = {"judge": 0.5, "judge.relevant": 0.4, "judge.low": 0.1, "judge.high": 0.9}
-    scores = [{"id": f"row-{at}", **{name: value + at / 100 for name, value in columns.items()}} for at in range(9)]
+    scores = [{"id": f"row-{n}", **{name: value + n / 100 for name, value in columns.items()}} for n in range(9)]
     file = write_rows(tmp_path / "scores.jsonl", scores)
-    assert [one.metric for one in dialeval.compare(file, file, resamples=100)] == ["judge", "judge.relevant"]
+    value, aspect = dialeval.compare(file, file, resamples=100)
+    assert (value.metric, aspect.metric) == ("judge", "judge.relevant")
     (chosen,) = dialeval.compare(f"{file}#judge.low", f"{file}#judge.low", resamples=100)
     assert chosen.metric == "judge.low"
 
