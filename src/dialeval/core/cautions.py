@@ -81,17 +81,9 @@ _NAMES = re.compile(
 _I = re.compile(r"(?<=[\w,;:] )I\b")
 #: The language that most texts in a script are written in.
 _SCRIPTS = {
-    "CYRILLIC": "ru",
-    "CJK": "zh",
-    "HIRAGANA": "ja",
-    "KATAKANA": "ja",
-    "HANGUL": "ko",
-    "ARABIC": "ar",
-    "HEBREW": "he",
-    "GREEK": "el",
-    "DEVANAGARI": "hi",
-    "THAI": "th",
-}
+    "CYRILLIC": "ru", "CJK": "zh", "HIRAGANA": "ja", "KATAKANA": "ja", "HANGUL": "ko", "ARABIC": "ar", "HEBREW": "he",
+    "GREEK": "el", "DEVANAGARI": "hi", "THAI": "th",
+}  # fmt: skip
 #: Letters of another script, and words, that a text must have to be told.
 _FEW_LETTERS, _FEW_WORDS = 4, 3
 #: Rows, and characters, that a long run keeps for a look at the end.

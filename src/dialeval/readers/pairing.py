@@ -14,6 +14,7 @@ from dialeval.core.cautions import ENGLISH, language_of
 from dialeval.core.exchange import Dialogue, Exchange, check_kind
 from dialeval.readers import Source, matching_ids, reply_text
 from dialeval.readers.frames import is_table, source_of
+from dialeval.statistics.bootstrap import number_groups
 
 #: A file, standard input, a data set, a data frame, rows as mappings, or exchanges.
 Rows = str | Path | Source | Iterable[Mapping[str, Any]] | Sequence[Exchange] | Any
@@ -229,7 +230,7 @@ def _pairs(first: Side, second: Side, matched: Sequence[tuple[int, int]], by: st
         context = second.contexts[b] if first.contexts[a] is None else first.contexts[a]
         keys.append(("row", a) if context is None else ("context", context))  # one of its own where it is not known
     n_rows = len(first.contexts), len(second.contexts)
-    return Pairs(left, right, _numbered(keys), by, n_rows, (first.name, second.name))
+    return Pairs(left, right, number_groups(keys), by, n_rows, (first.name, second.name))
 
 
 def _places(ids: Sequence[str], name: str) -> dict[str, int]:
@@ -243,10 +244,4 @@ def _places(ids: Sequence[str], name: str) -> dict[str, int]:
 
 def context_numbers(rows: Sequence[Exchange | Dialogue]) -> NDArray[np.intp]:
     """A number per row; equal numbers, equal contexts and facts. Every conversation is one of its own."""
-    return _numbered(index if isinstance(row, Dialogue) else (row.context, row.facts) for index, row in enumerate(rows))
-
-
-def _numbered(keys: Iterable[Hashable]) -> NDArray[np.intp]:
-    """Equal keys as equal numbers, in the order in which they come."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp)
+    return number_groups([n if isinstance(row, Dialogue) else (row.context, row.facts) for n, row in enumerate(rows)])

@@ -36,15 +36,9 @@ class FunctionMetric(Metric):
     def __init__(self, function: Judge, name: str, declared: Declared) -> None:
         self.function = function
         # The base class declares it for the class; every function is a metric of its own.
-        self.info = MetricInfo(  # type: ignore[misc]
-            name,
-            name,
-            Level.TURN,
-            not declared.lower_is_better,
-            declared.range,
-            "a function given by the user",
-            english=False,
-        )
+        more_is_better, summary = not declared.lower_is_better, "a function given by the user"
+        info = MetricInfo(name, name, Level.TURN, more_is_better, declared.range, summary, english=False)
+        self.info = info  # type: ignore[misc]
         self.declared = declared
         source = _source_of(function)
         self.known = source is not None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,22 @@ from dialeval.systems.given import Given, read_given
 from dialeval.systems.ranking_outcome import POWER, SHOWN_FROM, PairTest, Ranking, Standing
 
 Vector = NDArray[np.float64]
+#: The values of each system, and which rows of each two of them belong together.
+Values = Mapping[str, Vector]
+PairsOf = Mapping[tuple[str, str], Pairs | None]
 #: Replies, or whole conversations.
 Items = Sequence[Exchange] | Sequence[Dialogue]
+
+
+class Draws(NamedTuple):
+    """How sure an interval is, and how often chance draws for it and for a test, from which seed."""
+
+    confidence: float = 0.95
+    resamples: int = 10_000
+    seed: int = 0
+
+
+_USUAL = Draws()
 
 
 def rank(
@@ -75,14 +89,14 @@ def rank(
         seed: of both.
         progress: show bars while scoring.
     """
-    statistics: dict[str, Any] = {"confidence": confidence, "resamples": resamples, "seed": seed}
-    check_asked(**statistics, allow_missing=allow_missing, progress=progress)
+    draws = Draws(confidence, resamples, seed)
+    check_asked(*draws, allow_missing=allow_missing, progress=progress)
     lower_is_better, reply_columns = (
         several_names(name, given)
         for name, given in (("lower_is_better", lower_is_better), ("reply_columns", reply_columns))
     )
     if values is not None:
-        return _rank_given(read_given(systems, values, columns), lower_is_better, allow_missing, statistics)
+        return _rank_given(read_given(systems, values, columns), lower_is_better, allow_missing, draws)
     if lower_is_better:
         raise ValueError("lower_is_better is for scores that another judge made; a metric declares its own direction")
     if isinstance(systems, list | tuple) and systems and all(isinstance(system, str | Path) for system in systems):
@@ -123,11 +137,11 @@ def rank(
             cut.append(f"{metric.info.name}: {sentence}")
         for name, column in of_systems.items():
             left_out += lost(np.isfinite(column), f"{metric.info.name}: rows of {name} without a value", allow_missing)
-        places, tests = rank_values(metric, rows, of_systems, pairs, **statistics)
+        places, tests = rank_values(metric, rows, of_systems, pairs, draws)
         of_aspects = {
             aspect: dict(zip(rows, np.split(column, ends), strict=True)) for aspect, column in scored.aspects.items()
         }
-        standings += with_aspects(metric, places, of_aspects, pairs, **statistics)
+        standings += with_aspects(metric, places, of_aspects, pairs, draws)
         pair_tests += tests
     replies = [
         replace(row, system=name) for name, of_system in rows.items() for row in of_system if isinstance(row, Exchange)
@@ -182,29 +196,15 @@ def paired(rows: Mapping[str, Items], *, by_context: bool) -> dict[tuple[str, st
 
 
 def rank_values(
-    metric: Metric,
-    rows: Mapping[str, Items],
-    values: Mapping[str, Vector],
-    pairs: Mapping[tuple[str, str], Pairs | None],
-    *,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    metric: Metric, rows: Mapping[str, Items], values: Values, pairs: PairsOf, draws: Draws = _USUAL
 ) -> tuple[list[Standing], list[PairTest]]:
     """The same from values that are there already: the systems, best first, and every pair's test."""
-    tests = _pair_tests(metric, values, pairs, resamples, seed, confidence)
-    return _standings(metric, rows, values, pairs, tests, confidence, resamples, seed), tests
+    tests = _pair_tests(metric, values, pairs, draws)
+    return _standings(metric, rows, values, pairs, tests, draws), tests
 
 
 def with_aspects(
-    metric: Metric,
-    standings: Sequence[Standing],
-    aspects: Mapping[str, Mapping[str, Vector]],
-    pairs: Mapping[tuple[str, str], Pairs | None],
-    *,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
+    metric: Metric, standings: Sequence[Standing], aspects: Mapping[str, Values], pairs: PairsOf, draws: Draws
 ) -> list[Standing]:
     """The same with the mean of each aspect, and which of them lie below those of the system that is best in it.
 
@@ -222,9 +222,10 @@ def with_aspects(
             if best in (a, b) and a in known and b in known:
                 x, y, groups = known_values(columns[a], columns[b], paired)
                 if len(x) and len(y) and abs(x.mean() - y.mean()) >= SHOWN_FROM:
-                    tested.append((b if best == a else a, aspect, p_of_means(x, y, groups, resamples, seed)))
+                    p = p_of_means(x, y, groups, draws.resamples, draws.seed)
+                    tested.append((b if best == a else a, aspect, p))
     adjusted = holm([p for *_, p in tested]) if tested else ()
-    lower = [(name, aspect) for (name, aspect, _), p in zip(tested, adjusted, strict=True) if p < 1 - confidence]
+    lower = [(name, aspect) for (name, aspect, _), p in zip(tested, adjusted, strict=True) if p < 1 - draws.confidence]
     return [
         replace(
             standing,
@@ -235,9 +236,7 @@ def with_aspects(
     ]
 
 
-def _rank_given(
-    given: Given, lower_is_better: Sequence[str], allow_missing: bool, statistics: Mapping[str, Any]
-) -> Ranking:
+def _rank_given(given: Given, lower_is_better: Sequence[str], allow_missing: bool, draws: Draws) -> Ranking:
     """Rank by scores that are there already."""
     if unknown := next((name for name in lower_is_better if name not in given.columns), None):
         raise ValueError(f"lower_is_better names {unknown!r}, but the values are {', '.join(given.columns)}")
@@ -252,10 +251,10 @@ def _rank_given(
         for system, column in columns.items():
             notes += lost(np.isfinite(column), f"{name}: rows of {system} without a value", allow_missing)
         metric = given.metric(name, lower_is_better=name in lower_is_better)
-        places, ranking = rank_values(metric, given.rows, columns, pairs, **statistics)
+        places, ranking = rank_values(metric, given.rows, columns, pairs, draws)
         standings += places
         tests += ranking
-    return Ranking(tuple(standings), tuple(tests), statistics["confidence"], {}, tuple(notes))
+    return Ranking(tuple(standings), tuple(tests), draws.confidence, {}, tuple(notes))
 
 
 def _check_several(rows: Mapping[str, Items]) -> None:
@@ -287,14 +286,7 @@ def by_system(rows: Rows, columns: Mapping[str, str] | None = None, level: ItemL
     return rows_of
 
 
-def _pair_tests(
-    metric: Metric,
-    values: Mapping[str, Vector],
-    pairs: Mapping[tuple[str, str], Pairs | None],
-    resamples: int,
-    seed: int,
-    confidence: float,
-) -> list[PairTest]:
+def _pair_tests(metric: Metric, values: Values, pairs: PairsOf, draws: Draws) -> list[PairTest]:
     turned = 1.0 if metric.info.higher_is_better else -1.0
     tests = []
     for (a, b), paired in pairs.items():
@@ -304,9 +296,9 @@ def _pair_tests(
             raise ValueError(f"{metric.info.name} has no value for any pair of rows of {a} and {b}")
         gap = turned * float(x.mean() - y.mean() if groups is None else (x - y).mean())
         first, second = (a, b) if gap >= 0 else (b, a)
-        p = p_of_means(x, y, groups, resamples, seed)
+        p = p_of_means(x, y, groups, draws.resamples, draws.seed)
         n_groups = n_rows if groups is None else int(groups.max()) + 1
-        seen = _smallest_seen(x, y, groups, (1 - confidence) / len(pairs))
+        seen = _smallest_seen(x, y, groups, (1 - draws.confidence) / len(pairs))
         tests.append(PairTest(metric.info.name, first, second, abs(gap), p, p, n_rows, n_groups, seen))
     adjusted = holm([test.p for test in tests])
     return [replace(test, p_adjusted=float(p)) for test, p in zip(tests, adjusted, strict=True)]
@@ -345,20 +337,13 @@ def _smallest_seen(x: Vector, y: Vector, groups: NDArray[np.intp] | None, level:
 
 
 def _standings(
-    metric: Metric,
-    rows: Mapping[str, Items],
-    values: Mapping[str, Vector],
-    pairs: Mapping[tuple[str, str], Pairs | None],
-    pair_tests: Sequence[PairTest],
-    confidence: float,
-    resamples: int,
-    seed: int,
+    metric: Metric, rows: Mapping[str, Items], values: Values, pairs: PairsOf, tests: Sequence[PairTest], draws: Draws
 ) -> list[Standing]:
     turned = 1.0 if metric.info.higher_is_better else -1.0
     means = {name: float(np.nanmean(column)) for name, column in values.items()}
     order = sorted(means, key=lambda name: -turned * means[name])
-    p_of = {frozenset((test.first, test.second)): test.p_adjusted for test in pair_tests}
-    clusters = _clusters(order, p_of, 1 - confidence)
+    p_of = {frozenset((test.first, test.second)): test.p_adjusted for test in tests}
+    clusters = _clusters(order, p_of, 1 - draws.confidence)
     whole = any(map(are_conversations, rows.values()))
     shares = {} if whole else _human_shares(metric, values)
     standings = []
@@ -368,9 +353,9 @@ def _standings(
         groups = context_numbers(rows[name])[known]
         groups = np.unique(groups, return_inverse=True)[1].astype(np.intp)
         count = int(groups.max()) + 1
-        drawn = bootstrap({"mean": mean_of(column[known], groups, count)}, count, resamples=resamples, seed=seed,
-                          rows=int(known.sum()))["mean"]  # fmt: skip
-        spread = interval(drawn, confidence)
+        means_of = {"": mean_of(column[known], groups, count)}
+        drawn = bootstrap(means_of, count, resamples=draws.resamples, seed=draws.seed, rows=int(known.sum()))[""]
+        spread = interval(drawn, draws.confidence)
         standings.append(Standing(
             metric.info.name, name, clusters[name], means[name], spread.low, spread.high, shares.get(name),
             _win_rate(name, values, pairs, turned), int(known.sum()), count,
@@ -389,7 +374,7 @@ def _clusters(order: Sequence[str], p_of: Mapping[frozenset[str], float], level:
     return clusters
 
 
-def _human_shares(metric: Metric, values: Mapping[str, Vector]) -> dict[str, float]:
+def _human_shares(metric: Metric, values: Values) -> dict[str, float]:
     if "human_percentile" not in metric.scales:
         return {}
     try:
@@ -398,9 +383,7 @@ def _human_shares(metric: Metric, values: Mapping[str, Vector]) -> dict[str, flo
         return {}
 
 
-def _win_rate(
-    name: str, values: Mapping[str, Vector], pairs: Mapping[tuple[str, str], Pairs | None], turned: float
-) -> float:
+def _win_rate(name: str, values: Values, pairs: PairsOf, turned: float) -> float:
     won, fought = 0.0, 0
     for (a, b), paired in pairs.items():
         if name in (a, b):

@@ -5,7 +5,6 @@ To add one, write its `Product`, name it below, and put a sample beside its test
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dialeval.readers.chats import evaluations, exports, gateways, traces
@@ -15,35 +14,14 @@ from dialeval.readers.chats.plain import PRODUCTS as PLAIN
 
 __all__ = ["PRODUCTS", "messages_of", "product_of", "reader_of"]
 
-#: The products by name, in the order in which they are asked.
-PRODUCTS: Mapping[str, Product] = {
-    "LangSmith": traces.LANGSMITH,
-    "MLflow": traces.MLFLOW,
-    "Phoenix": traces.PHOENIX,
-    "OpenTelemetry": traces.OPENTELEMETRY,
-    "OpenAI Responses": gateways.OPENAI_RESPONSES,
-    "OpenAI Evals": evaluations.OPENAI_EVALS,
-    "Amazon Bedrock": gateways.BEDROCK,
-    "Inspect": evaluations.INSPECT,
-    "chat completions": gateways.CHAT_COMPLETIONS,
-    "Langfuse": traces.LANGFUSE,
-    "promptfoo": evaluations.PROMPTFOO,
-    "deepeval": evaluations.DEEPEVAL,
-    "ragas": evaluations.RAGAS,
-    "ParlAI": evaluations.PARLAI,
-    "ChatGPT": exports.CHATGPT,
-    "Slack": exports.SLACK,
-    "Azure Bot Service": exports.AZURE,
-    "Discord": exports.DISCORD,
-    "Chatwoot": exports.CHATWOOT,
-    "Intercom": exports.INTERCOM,
-    "Rasa": exports.RASA,
-    "Zendesk": exports.ZENDESK,
-    "LangChain": exports.LANGCHAIN,
-    **PLAIN,
-    "Telegram": exports.TELEGRAM,
-    "inputs and outputs": gateways.INPUTS_AND_OUTPUTS,
-}
+#: The products in the order in which they are asked.
+PRODUCTS: tuple[Product, ...] = (
+    traces.LANGSMITH, traces.MLFLOW, traces.PHOENIX, traces.OPENTELEMETRY, gateways.OPENAI_RESPONSES,
+    evaluations.OPENAI_EVALS, gateways.BEDROCK, evaluations.INSPECT, gateways.CHAT_COMPLETIONS, traces.LANGFUSE,
+    evaluations.PROMPTFOO, evaluations.DEEPEVAL, evaluations.RAGAS, evaluations.PARLAI, exports.CHATGPT, exports.SLACK,
+    exports.AZURE, exports.DISCORD, exports.CHATWOOT, exports.INTERCOM, exports.RASA, exports.ZENDESK,
+    exports.LANGCHAIN, *PLAIN.values(), exports.TELEGRAM, gateways.INPUTS_AND_OUTPUTS, ANY, PAIRS,
+)  # fmt: skip
 #: Entries of a list by which a row is known: a hundred products look at each, and a line has room for millions.
 _LOOKED_AT = 1000
 
@@ -51,7 +29,7 @@ _LOOKED_AT = 1000
 def product_of(row: Row) -> Product | None:
     """Who reads a row, which is known by the beginnings of its lists; None for a row of fields."""
     begun = {key: value[:_LOOKED_AT] if isinstance(value, list | tuple) else value for key, value in row.items()}
-    return next((product for product in (*PRODUCTS.values(), ANY, PAIRS) if product.matches(begun)), None)
+    return next((product for product in PRODUCTS if product.matches(begun)), None)
 
 
 def reader_of(row: Row) -> Product | None:
