@@ -46,6 +46,9 @@ SURPRISING = 0.1
 Vector = NDArray[np.float64]
 #: Values and aspects of a system by column: those of the metric's name, and METRIC.ASPECT.
 Columns = Mapping[str, Vector]
+#: How many rows may meet each condition, and the smallest accepted gain of each aspect.
+Limits = Mapping[str, float | str] | None
+Margins = Mapping[str, float] | None
 
 
 def gate(
@@ -97,7 +100,7 @@ def gate(
         "margin": margin, "max_rows": max_rows, "min_aspects": min_aspects, "confidence": confidence,
         "min_contexts": min_contexts, "scale": scale, "level": Level(level), "resamples": resamples, "seed": seed,
     }  # fmt: skip
-    _check(judge, **asked)
+    _check(judge, margin, max_rows, min_aspects, min_contexts, scale, Level(level))
     (first, n_new), (second, n_old) = (read_counted(rows, level, columns) for rows in (new, baseline))
     skipped = zip(called, (n_new - len(first), n_old - len(second)), strict=True)
     notes = [f"{name}: {counted(n, 'row')} in other languages left out" for name, n in skipped if n]
@@ -129,8 +132,8 @@ def gate_values(
     *,
     n_rows: tuple[int, int],
     margin: float,
-    max_rows: Mapping[str, float | str] | None = None,
-    min_aspects: Mapping[str, float] | None = None,
+    max_rows: Limits = None,
+    min_aspects: Margins = None,
     confidence: float = 0.95,
     min_contexts: int = MIN_CONTEXTS,
     resamples: int = 10_000,
@@ -180,22 +183,11 @@ def gate_values(
 
 
 def _check(
-    metric: Metric,
-    *,
-    margin: float,
-    max_rows: Mapping[str, float | str] | None,
-    min_aspects: Mapping[str, float] | None,
-    confidence: float,
-    min_contexts: int,
-    resamples: int,
-    seed: int,
-    scale: Scale,
-    level: Level,
+    metric: Metric, margin: float, max_rows: Limits, min_aspects: Margins, min_contexts: int, scale: Scale, level: Level
 ) -> None:
     """Refuse what cannot be asked, before anything is read or scored."""
     if not (_is_number(margin) and margin >= 0):
         raise ValueError(f"margin is {margin!r}; the accepted loss must be a number, zero or more")
-    check_asked(confidence, resamples, seed)
     if not (isinstance(min_contexts, int | np.integer) and min_contexts >= 0):
         raise ValueError(f"min_contexts is {min_contexts!r:.60}; it must be a whole number, zero or more")
     for name, limits in (("max_rows", max_rows), ("min_aspects", min_aspects)):
@@ -207,17 +199,15 @@ def _check(
             "no loss could exceed it; pass a smaller margin"
         )
     metric.check_scale(scale)
-    known = metric.info.aspects_at(level)
+    name, known = metric.info.name, metric.info.aspects_at(level)
     for aspect, least in (min_aspects or {}).items():
         if aspect not in known:
-            raise ValueError(
-                f"min_aspects: {metric.info.name} has no aspect {aspect!r}; it has {', '.join(known) or 'none'}"
-            )
+            raise ValueError(f"min_aspects: {name} has no aspect {aspect!r}; it has {', '.join(known) or 'none'}")
         if not (_is_number(least) and least <= 0):
             raise ValueError(
                 f"min_aspects: {aspect} is {least!r}; the smallest accepted gain is a number, zero or less"
             )
-    names = [metric.info.name, *(aspect_column(metric.info.name, aspect) for aspect in metric.info.aspects_at(level))]
+    names = [name, *(aspect_column(name, aspect) for aspect in known)]
     for condition, most in (max_rows or {}).items():
         Condition.read(condition, names, "max_rows")
         _allowed(condition, most, 1)
