@@ -10,26 +10,11 @@ from dialeval.registry import REGISTRY, _options, load, metric_class
 
 #: Another value of each option that moves values.
 OTHER: dict[str, Any] = {
-    "max_length": 24,
-    "dtype": "bfloat16",
-    "prior_encoder": "posterior_trunk",
-    "samples": 7,
-    "seed": 5,
-    "mean_term": "norm",
-    "references_per_query": 3,
-    "clusters": 5,
-    "runs": 2,
-    "grid": "paper",
-    "m": 11,
-    "f1_epsilon": 1e-4,
-    "aggregation": "avg",
-    "smoothing": "none",
-    "order": 1,
-    "weights": [0.5, 0.5],
-    "layer": 2,
-    "part": "precision",
-    "pooling": "cls",
-}
+    "max_length": 24, "dtype": "bfloat16", "prior_encoder": "posterior_trunk", "samples": 7, "seed": 5,
+    "mean_term": "norm", "references_per_query": 3, "clusters": 5, "runs": 2, "grid": "paper", "m": 11,
+    "f1_epsilon": 1e-4, "aggregation": "avg", "smoothing": "none", "order": 1, "weights": [0.5, 0.5], "layer": 2,
+    "part": "precision", "pooling": "cls",
+}  # fmt: skip
 #: The same where one name means different things.
 OF_METRIC: dict[tuple[str, str], Any] = {
     ("density", "scoring"): "classifier",

@@ -25,21 +25,12 @@ def line(**changes: Any) -> bytes:
 
 #: Texts in which there is nothing to see.
 INVISIBLE = {
-    "zero-width spaces": "\u200b\u200b",
-    "a zero-width joiner": "\u200d",
-    "a word joiner": "\u2060",
-    "a soft hyphen": "\u00ad",
-    "marks of direction": "\u200e\u202e\u2066",
-    "a byte-order mark": "\ufeff",
-    "a variation selector": "\ufe0f",
-    "a Hangul filler": "\u3164",
-    "a Mongolian vowel separator": "\u180e",
-    "a braille blank": "\u2800",
-    "tags": "\U000e0041\U000e007f",
-    "control characters": "\x01\x07\x7f\x9f",
-    "an escaped NUL": "\x00",
-    "a next line and a no-break space": "\x85\xa0",
-}
+    "zero-width spaces": "\u200b\u200b", "a zero-width joiner": "\u200d", "a word joiner": "\u2060",
+    "a soft hyphen": "\u00ad", "marks of direction": "\u200e\u202e\u2066", "a byte-order mark": "\ufeff",
+    "a variation selector": "\ufe0f", "a Hangul filler": "\u3164", "a Mongolian vowel separator": "\u180e",
+    "a braille blank": "\u2800", "tags": "\U000e0041\U000e007f", "control characters": "\x01\x07\x7f\x9f",
+    "an escaped NUL": "\x00", "a next line and a no-break space": "\x85\xa0",
+}  # fmt: skip
 
 JSON_ROWS: dict[str, tuple[bytes, str]] = {
     **{f"only {name}": (line(response=text), "response") for name, text in INVISIBLE.items()},
@@ -151,39 +142,29 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "no Parquet": ("rows.parquet", b"this is text", "Parquet"),
 }
 
-#: What is not text, and what it is called.
-NO_TEXTS: dict[str, Any] = {
-    "float32": np.float32("nan"),
-    "int64": np.int64(3),
-    "NAType": pd.NA,
-    "object": object(),
-    "list": ["a"],
-}
-
-VALUES: dict[str, tuple[dict[str, Any], str]] = {
-    **{
-        f"a {name} as response": ({"responses": [value], "contexts": [["a"]]}, "row 0: response")
-        for name, value in NO_TEXTS.items()
-    },
-    "a set as column": ({"responses": {"a"}, "contexts": [["a"]]}, "responses"),
-    "an array without dimensions": ({"responses": np.array("a"), "contexts": [["a"]]}, "responses"),
-    "a set as context": ({"responses": ["a"], "contexts": [{"a", "b"}]}, "row 0: context"),
-    "a context without dimensions": ({"responses": ["a"], "contexts": [np.array("a")]}, "context"),
+#: Columns of one row, some of them changed, and what is named.
+_CHANGED: dict[str, tuple[dict[str, Any], str]] = {
+    "a missing number": ({"responses": [np.float32("nan")]}, "row 0: response"),
+    "a number of numpy": ({"responses": [np.int64(3)]}, "row 0: response"),
+    "a missing cell": ({"responses": [pd.NA]}, "row 0: response"),
+    "an object": ({"responses": [object()]}, "row 0: response"),
+    "a list as response": ({"responses": [["a"]]}, "row 0: response"),
+    "a set as column": ({"responses": {"a"}}, "responses"),
+    "an array without dimensions": ({"responses": np.array("a")}, "responses"),
     "no columns": ({"responses": None, "contexts": None}, "responses"),
-    "no contexts": ({"responses": ["a"], "contexts": None}, "contexts"),
-    "nothing": ({"responses": [], "contexts": []}, "rows"),
-    "one string": ({"responses": "abc", "contexts": [["a"]]}, "responses"),
-    "fewer contexts": ({"responses": ["a", "b"], "contexts": [["a"]]}, "2 responses, 1 contexts"),
-    "fewer references": (
-        {"responses": ["a", "b"], "contexts": [["a"], ["b"]], "references": ["a"]},
-        "2 responses, 2 contexts, 1 references",
-    ),
+    "one string": ({"responses": "abc"}, "responses"),
     "None": ({"responses": ["a", None], "contexts": [["a"], ["b"]]}, "row 1: response"),
-    "NaN": ({"responses": [float("nan")], "contexts": [["a"]]}, "row 0: response"),
-    "a lone surrogate": ({"responses": ["\ud83d"], "contexts": [["a"]]}, "row 0: response"),
-    "a mapping as context": ({"responses": ["a"], "contexts": [{"a": 1}]}, "row 0: context"),
-    "a number among references": (
-        {"responses": ["a"], "contexts": [["a"]], "references": [["b", 2]]},
-        "row 0: references[1]",
-    ),
+    "NaN": ({"responses": [float("nan")]}, "row 0: response"),
+    "a lone surrogate": ({"responses": ["\ud83d"]}, "row 0: response"),
+    "a set as context": ({"contexts": [{"a", "b"}]}, "row 0: context"),
+    "a context without dimensions": ({"contexts": [np.array("a")]}, "context"),
+    "no contexts": ({"contexts": None}, "contexts"),
+    "a mapping as context": ({"contexts": [{"a": 1}]}, "row 0: context"),
+    "nothing": ({"responses": [], "contexts": []}, "rows"),
+    "fewer contexts": ({"responses": ["a", "b"]}, "2 responses, 1 contexts"),
+    "fewer references": ({"references": []}, "1 responses, 1 contexts, 0 references"),
+    "a number among references": ({"references": [["b", 2]]}, "row 0: references[1]"),
+}
+VALUES = {
+    name: ({"responses": ["a"], "contexts": [["a"]], **changes}, named) for name, (changes, named) in _CHANGED.items()
 }

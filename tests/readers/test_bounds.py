@@ -158,6 +158,10 @@ def test_rows_of_which_none_can_be_read_are_kept_no_further_than_a_row(bad: str,
     assert "rows.jsonl.gz" in refused(ValueError, "none of the first", lambda: next(source.exchanges()))
 
 
+def test_blank_lines_take_no_memory(tmp_path: Path) -> None:
+    assert _peak(tmp_path, "blanks.txt", "\n", 20_000)[0] < 2**18
+
+
 @pytest.mark.parametrize("between", ["\n", "---\n"])
 def test_where_a_text_is_cut_no_conversation_is(between: str) -> None:
     talk = "Ann: How are you?\n\nand the dog?\nBob: Fine, thanks.\nhe says\n".replace("\n\n", between[:-4])

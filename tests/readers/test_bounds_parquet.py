@@ -73,6 +73,7 @@ def counted_memory() -> Iterator[Any]:
         pa.set_memory_pool(before)
 
 
+PREFIXES: dict[str, Any] = {"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}
 #: Few bytes for more than `SMALL` lets a row be.
 FILES: dict[str, Callable[[Path], Path]] = {
     "list of one text": lambda folder: _write(folder, _in_lists(_same(2000))),
@@ -82,16 +83,8 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "bytes of a fixed length": lambda folder: _write(
         folder, _in_lists(pa.array([b"a" * 5000] * 2000, pa.binary(5000)))
     ),
-    "prefixes": lambda folder: _write(
-        folder, _in_lists(pa.array([TEXT] * 2000)), use_dictionary=False, column_encoding="DELTA_BYTE_ARRAY"
-    ),
-    "a long prefix in one cell of many": lambda folder: _write(
-        folder,
-        pa.array(["a" * 2**21] * 100),
-        use_dictionary=False,
-        column_encoding="DELTA_BYTE_ARRAY",
-        data_page_size=2**10,
-    ),
+    "prefixes": lambda folder: _write(folder, _in_lists(pa.array([TEXT] * 2000)), **PREFIXES),
+    "a long prefix": lambda folder: _write(folder, pa.array(["a" * 2**21] * 100), **PREFIXES, data_page_size=2**10),
     "no values": lambda folder: _write(folder, _in_lists(pa.nulls(1_000_000, pa.string()))),
     "empty texts": lambda folder: _write(folder, _in_lists(pa.array([""] * 1_000_000))),
     "one number": lambda folder: _write(folder, _in_lists(pa.array([7] * 1_000_000))),

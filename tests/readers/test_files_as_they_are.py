@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,7 @@ from dialeval.core.exchange import BadRow
 from dialeval.io import places
 from dialeval.readers import Rejects, Source, guess_columns, matching_ids, read_exchanges, read_transcript
 from refusals import refused
-
-
-def lines(path: Path, *rows: Any) -> Path:
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    return path
+from shell import write_rows
 
 
 @pytest.mark.parametrize(
@@ -57,11 +52,10 @@ def test_guesses_and_unread_columns_are_told_once(tmp_path: Path, caplog: pytest
     path = tmp_path / "rows.csv"
     path.write_text("prompt,completion,stars\nHi,Hello,3\n", "utf-8")
     source = Source(path)
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            ((_, row),) = source.exchanges()
+    for _ in range(2):
+        ((_, row),) = source.exchanges()
     assert (row.context, row.response) == (("Hi",), "Hello")
-    guessed, unread = (record.getMessage() for record in caplog.records)
+    guessed, unread = caplog.messages
     assert "message=prompt,response=completion" in guessed or "response=completion,message=prompt" in guessed
     assert "stars" in unread
 
@@ -69,24 +63,23 @@ def test_guesses_and_unread_columns_are_told_once(tmp_path: Path, caplog: pytest
 def test_lines_without_a_name_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name, text in (("named.txt", "User: Hi\nBot: Hello\n"), ("plain.txt", "Hi\nHello\n")):
         (tmp_path / name).write_text(text, "utf-8")
-        with caplog.at_level(logging.WARNING):
-            assert [row.response for row in read_exchanges(tmp_path / name)] == ["Hello"]
-        assert sum(name in record.getMessage() for record in caplog.records) == (name == "plain.txt")
+        assert [row.response for row in read_exchanges(tmp_path / name)] == ["Hello"]
+        assert sum(name in message for message in caplog.messages) == (name == "plain.txt")
 
 
 def test_lines_that_only_look_like_a_turn_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "a.txt").write_text("User: Hi\nBot: Hello\nNote: at 9\n---\nUser: Hi\nBot: Yes\nNote: at 10\n", "utf-8")
-    with caplog.at_level(logging.WARNING):
-        assert [row.response for row in read_exchanges(tmp_path / "a.txt")] == ["Hello\nNote: at 9", "Yes\nNote: at 10"]
+    assert [row.response for row in read_exchanges(tmp_path / "a.txt")] == ["Hello\nNote: at 9", "Yes\nNote: at 10"]
     assert ["Note:" in message for message in caplog.messages] == [True]
 
 
 def test_a_key_that_stands_in_a_later_row_only_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     row = {"context": ["Hi"], "response": "Hello"}
-    path = lines(tmp_path / "rows.jsonl", {**row, "stars": 3}, {**row, "referense": "Hi"}, {**row, "referense": "Hey"})
-    with caplog.at_level(logging.WARNING):
-        assert len(list(Source(path).exchanges())) == 3
-    first, later = (record.getMessage() for record in caplog.records)
+    path = write_rows(
+        tmp_path / "rows.jsonl", [{**row, "stars": 3}, {**row, "referense": "Hi"}, {**row, "referense": "Hey"}]
+    )
+    assert len(list(Source(path).exchanges())) == 3
+    first, later = caplog.messages
     assert ("stars" in first, "stars" in later, later.count("referense")) == (True, False, 1)
 
 
@@ -100,7 +93,7 @@ def test_a_key_that_stands_in_a_later_row_only_is_told(tmp_path: Path, caplog: p
     ],
 )
 def test_a_history_and_the_message_are_one_context(tmp_path: Path, history: Any) -> None:
-    path = lines(tmp_path / "rows.jsonl", {"history": history, "message": "And?", "reply": "Fine."})
+    path = write_rows(tmp_path / "rows.jsonl", [{"history": history, "message": "And?", "reply": "Fine."}])
     (row,) = read_exchanges(path)
     assert (row.context, row.response) == (("Hi", "Hello", "And?"), "Fine.")
 
@@ -183,21 +176,19 @@ def test_of_several_sheets_the_one_that_is_read_is_named(tmp_path: Path, caplog:
         for row in (["context", "response"], ["Hi", sheet.title]):
             sheet.append(row)
     book.save(tmp_path / "rows.xlsx")
-    with caplog.at_level(logging.WARNING):
-        assert [reply.response for reply in read_exchanges(tmp_path / "rows.xlsx")] == ["Sheet"]
+    assert [reply.response for reply in read_exchanges(tmp_path / "rows.xlsx")] == ["Sheet"]
     assert ["'Sheet'" in told for told in caplog.messages] == [True]
 
 
 def test_a_text_of_several_turns_is_cut_in_every_format(tmp_path: Path) -> None:
-    path = lines(tmp_path / "rows.jsonl", {"context": "Hi __eou__ Hello", "response": "Fine", "facts": " a "})
+    path = write_rows(tmp_path / "rows.jsonl", [{"context": "Hi __eou__ Hello", "response": "Fine", "facts": " a "}])
     (row,) = read_exchanges(path)
     assert (row.context, row.facts) == (("Hi", "Hello"), (" a ",))
 
 
 def test_the_option_that_is_told_reads_the_same(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    path = lines(tmp_path / "rows.jsonl", {"history": ["Hi", "Hello"], "message": "And?", "Bot reply": "Fine."})
-    with caplog.at_level(logging.WARNING):
-        (guessed,) = read_exchanges(path)
+    path = write_rows(tmp_path / "rows.jsonl", [{"history": ["Hi", "Hello"], "message": "And?", "Bot reply": "Fine."}])
+    (guessed,) = read_exchanges(path)
     (option,) = shlex.split(caplog.messages[0].partition("--columns ")[2])
     assert list(read_exchanges(path, columns=pairs([option]))) == [guessed]
 
@@ -287,8 +278,8 @@ def test_a_cell_may_hold_messages_and_a_cut_array_is_refused(tmp_path: Path) -> 
 
 
 def test_a_prompt_may_hold_the_history(tmp_path: Path) -> None:
-    file = lines(
-        tmp_path / "rows.jsonl", {"prompt": "User: Hi\nAssistant: Yo\nUser: Fine?\nAssistant:", "completion": "Yes."}
+    file = write_rows(
+        tmp_path / "rows.jsonl", [{"prompt": "User: Hi\nAssistant: Yo\nUser: Fine?\nAssistant:", "completion": "Yes."}]
     )
     ((context, speakers),) = [(row.context, row.speakers) for row in read_exchanges(file)]
     assert (context, speakers) == (("Hi", "Yo", "Fine?"), ("user", "assistant", "user"))

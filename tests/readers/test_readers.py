@@ -22,19 +22,11 @@ from dialeval.readers import Dialogue, Source, read_exchanges
 from refusals import refused
 
 EXCHANGES = [
-    Exchange(
-        ("Did the parcel come?", "Not yet."),
-        "Then I will wait, “of course”.",
-        ("I'll wait.", "Call them, please"),
-        ("I ordered a lamp.",),
-        "A",
-        "p-1",
-        "Please do.",
-        ("me", "them"),
-    ),
+    Exchange(("Did the parcel come?", "Not yet."), "Then I will wait, “of course”.", ("I'll wait.", "Call, please"),
+             ("I ordered a lamp.",), "A", "p-1", "Please do.", ("me", "them")),
     Exchange(("Grüße aus Köln! 🌧",), "雨ですね。", system="B", id="007"),
     Exchange(("a",), "b", ("c",), following="d"),
-]
+]  # fmt: skip
 ROWS: list[dict[str, Any]] = [
     {"context": list(row.context), "response": row.response, "references": list(row.references) or None,
      "facts": list(row.facts) or None, "system": row.system, "id": row.id, "following": row.following,

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from dialeval.cli import build_app
 from dialeval.core.exchange import BadRow
 from dialeval.readers import Chats, Rejects, Source, read_exchanges
 from dialeval.readers.chats import product_of
 from dialeval.readers.frames import exchanges_of
 from refusals import refused
+from shell import invoke, read_rows, write_rows
 
 SAMPLES = Path(__file__).parent / "samples"
 CHAT = [
@@ -88,10 +86,9 @@ def test_messages_are_read_in_the_order_of_their_places(name: str) -> None:
 
 def test_who_else_answers_is_told(caplog: pytest.LogCaptureFixture) -> None:
     said = [*SAID[:2], ("Kim", "I take over."), *SAID[2:]]
-    with caplog.at_level(logging.INFO):
-        rows = list(read_exchanges([{"messages": [{"role": who, "content": text} for who, text in said]}]))
+    rows = list(read_exchanges([{"messages": [{"role": who, "content": text} for who, text in said]}]))
     assert [row.response for row in rows] == ["Hello?", "Sorry!"]
-    (told,) = [record.getMessage() for record in caplog.records if "--judge-role" in record.getMessage()]
+    (told,) = [message for message in caplog.messages if "--judge-role" in message]
     assert "'kim'" in told.lower()
     assert "'user'" not in told
 
@@ -202,10 +199,9 @@ def test_a_speaker_is_judged_by_name_and_a_guess_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, judge: str, judged: str
 ) -> None:
     (tmp_path / "a.txt").write_text("Helpy: Hello\nAnna: Help!\nHelpy: Which?\n\n---\nBert: Hi\nZoe: Help!\n")
-    with caplog.at_level(logging.WARNING):
-        rejects = Rejects()
-        (_, first), *_ = Source(tmp_path / "a.txt", chats=Chats(judge)).exchanges(skip_bad=rejects)
-        assert first.response == judged
+    rejects = Rejects()
+    (_, first), *_ = Source(tmp_path / "a.txt", chats=Chats(judge)).exchanges(skip_bad=rejects)
+    assert first.response == judged
     told = [("Anna" in message, "Helpy" in message) for message in caplog.messages]
     assert (told, rejects.count) == (([(True, True)], 0) if judge == "assistant" else ([], 1))
 
@@ -213,13 +209,10 @@ def test_a_speaker_is_judged_by_name_and_a_guess_is_told(
 @pytest.mark.slow
 def test_the_command_scores_logs_and_sets_bad_ones_aside(tmp_path: Path) -> None:
     log, out = tmp_path / "log.jsonl", tmp_path / "scores.jsonl"
-    rows = [{"messages": CHAT, "id": "a"}, {"messages": CHAT[:2], "id": "b"}, {"messages": CHAT, "id": "c"}]
-    log.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    words = ["score", "-m", "density", "-i", str(log), "-o", str(out), "--skip-bad"]
-    printed = CliRunner().invoke(build_app(), words)
-    assert printed.exit_code == 3, printed.output
-    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["a#1", "a#3", "c#1", "c#3"]
-    (bad,) = map(json.loads, Path(f"{out}.rejects.jsonl").read_text().splitlines())
+    talks = [{"messages": CHAT, "id": "a"}, {"messages": CHAT[:2], "id": "b"}, {"messages": CHAT, "id": "c"}]
+    invoke("score", "-m", "density", "-i", write_rows(log, talks), "-o", out, "--skip-bad", code=3)
+    assert [row["id"] for row in read_rows(out)] == ["a#1", "a#3", "c#1", "c#3"]
+    (bad,) = read_rows(f"{out}.rejects.jsonl")
     assert (bad["raw"]["id"], "no answer of the role" in bad["problem"]) == ("b", True)
 
 

@@ -7,14 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import malformed
 import overlap_metric
-from dialeval.cli import build_app
 from dialeval.core.exchange import BadRow
 from dialeval.readers import Rejects, Source, read_exchanges
 from refusals import refused
+from shell import invoke
 
 TWO_GOOD_JSON = malformed.line() * 2
 TWO_GOOD_CSV = b'context,response\nIs it raining?,No.\nIs it snowing?,"No, and\nit will not."\n'
@@ -41,12 +40,9 @@ def write(folder: Path, name: str, content: bytes) -> Path:
 def test_a_bad_row_is_named_with_its_file_and_line(tmp_path: Path, case: str) -> None:
     name, good, bad, wanted = ROWS[case]
     path = write(tmp_path, name, good + bad)
-    with pytest.raises(BadRow) as caught:
-        list(read_exchanges(path))
-    message = str(caught.value)
+    message = refused(BadRow, wanted, lambda: list(read_exchanges(path)))
     line = 1 + good.count(b"\n")
     assert message.startswith(f"row 2 ({path}, line {line}): ")
-    assert wanted in message
     assert "\n" not in message
 
 
@@ -78,9 +74,7 @@ def test_a_bad_file_is_named(tmp_path: Path, case: str) -> None:
 def test_the_command_says_the_same_and_writes_nothing(tmp_path: Path, case: str) -> None:
     name, content, message = EVERYTHING[case]
     path = write(tmp_path, name, content)
-    output = tmp_path / "scores.jsonl"
-    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", str(output)])
-    assert result.exit_code == 2
+    result = invoke("score", "-m", "overlap", "-i", path, "-o", tmp_path / "scores.jsonl", code=2)
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
     assert message in result.stderr
@@ -172,8 +166,7 @@ SOUND: dict[str, tuple[str, bytes, list[float]]] = {
 def test_what_only_looks_bad_is_scored_right(tmp_path: Path, case: str) -> None:
     name, content, expected = SOUND[case]
     path = write(tmp_path, name, content)
-    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
-    assert result.exit_code == 0, result.stderr
+    result = invoke("score", "-m", "overlap", "-i", path, "-o", "-")
     scored = [json.loads(text) for text in result.stdout.splitlines()]
     assert [row["overlap"] for row in scored] == pytest.approx(expected)
     assert [row["row"] for row in scored] == list(range(len(expected)))
@@ -183,7 +176,7 @@ def test_ids_come_out_as_they_went_in(tmp_path: Path) -> None:
     """Twice the same, formulas, marks of direction, integers: in JSON nothing needs to be changed."""
     ids = ["x", "x", "=1+1", "\u202eabc", "a\nb", "\0", 2**80]
     path = write(tmp_path, "rows.jsonl", b"".join(malformed.line(id=name) for name in ids))
-    result = CliRunner().invoke(build_app(), ["score", "-m", "overlap", "-i", str(path), "-o", "-"])
+    result = invoke("score", "-m", "overlap", "-i", path, "-o", "-")
     assert [json.loads(text)["id"] for text in result.stdout.splitlines()] == [str(name) for name in ids]
 
 

@@ -6,42 +6,29 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import dialeval
-from dialeval.cli import build_app
 from refusals import refused
+from shell import invoke
 
 SAMPLES = Path(__file__).parent / "samples"
 
 
-def run(*words: str) -> tuple[int, str, str]:
-    done = CliRunner().invoke(build_app(), list(words))
-    return done.exit_code, done.stdout, done.stderr
-
-
 def test_a_row_is_shown_as_a_chat_with_what_is_judged() -> None:
-    code, out, _ = run("show", str(SAMPLES / "ragas_single.jsonl"))
-    assert (code, out.splitlines()[1:]) == (
-        0,
-        [
-            "    user: Which is lighter?",
-            "  > reply: The red one, 20 kg.",
-            "    reference: Red.",
-            "    fact: The red canoe weighs 20 kg.",
-        ],
-    )
-    code, out, _ = run("show", str(SAMPLES / "data.json"), "--level", "dialogue", "--rows", "1")
-    assert [line[:17] for line in out.splitlines()[1:]] == [
+    assert invoke("show", SAMPLES / "ragas_single.jsonl").stdout.splitlines()[1:] == [
+        "    user: Which is lighter?", "  > reply: The red one, 20 kg.", "    reference: Red.",
+        "    fact: The red canoe weighs 20 kg.",
+    ]  # fmt: skip
+    shown = invoke("show", SAMPLES / "data.json", "--level", "dialogue", "--rows", 1).stdout
+    assert [line[:17] for line in shown.splitlines()[1:]] == [
         "    user: Do you ", "  > assistant: Ye", "    user: Which i", "  > assistant: Th"
     ]  # fmt: skip
 
 
 def test_columns_that_were_guessed_are_told_beside_it(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("prompt;completion;stars\nHi;Hello;3\n")
-    code, out, _ = run("show", str(tmp_path / "rows.csv"))
-    assert (code, "> reply: Hello" in out) == (0, True)
-    assert run("show", "-")[0] == 2
+    assert "> reply: Hello" in invoke("show", tmp_path / "rows.csv").stdout
+    invoke("show", "-", code=2)
 
 
 @pytest.mark.parametrize("command", ["score", "rank"])
@@ -54,9 +41,9 @@ def test_every_command_shows_rows_as_it_reads_them(
         "score": ["--input", path, "--output", str(tmp_path / "o.csv"), "--columns", "context=question,response=bot_a"],
         "rank": [path, "--systems", "bot_a,bot_b"],
     }
-    code = run(command, *words[command], *show)[0]
+    invoke(command, *words[command], *show)
     replies = [line for line in caplog.messages if "> reply" in line]
-    assert (code, replies) == (0, ["  > reply: Hello", "  > reply: Bye"][: 2 if command == "rank" else 1])
+    assert replies == ["  > reply: Hello", "  > reply: Bye"][: 2 if command == "rank" else 1]
 
 
 def test_a_file_becomes_a_frame_that_is_scored_as_the_file_is() -> None:
