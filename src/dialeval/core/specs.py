@@ -16,7 +16,7 @@ OWN = ("name", "lower_is_better", "range")
 ANY_RANGE = (-math.inf, math.inf)
 #: The squares of much larger values are no numbers any more.
 LARGEST = 1e100
-_CONDITION = re.compile(r"\A\s*([\w.:-]+?)\s*([<>])\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*")
+_CONDITION = re.compile(r"\A\s*([\w.:-]+?)\s*([<>])\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*")
 _PLAIN = re.compile(r"true|false|null|-?(0|[1-9]\d*)(\.\d+)?")
 
 
@@ -87,11 +87,7 @@ class Condition:
     def read(cls, text: str, columns: Sequence[str], option: str = "--flag") -> Condition:
         """From text: a column or one of its aspects, `<` or `>`, a number. Errors name the option."""
         match = _CONDITION.fullmatch(str(text))
-        try:
-            bound = float(match[3]) if match else None
-        except ValueError:
-            bound = None
-        if match is None or bound is None:
+        if match is None:
             raise ValueError(f"{option} {text!r} is not a condition; write it as NAME<NUMBER or NAME>NUMBER")
         name = match[1]
         meant = [column for column in columns if name in (column, column.partition(".")[2])]
@@ -99,7 +95,7 @@ class Condition:
             raise ValueError(f"{option} {text!r}: there is no value {name!r}; there are: {', '.join(columns)}")
         if len(meant) > 1:
             raise ValueError(f"{option} {text!r} could mean {' or '.join(meant)}; write one of them")
-        return cls(meant[0], match[2] == "<", bound, "".join(text.split()))
+        return cls(meant[0], match[2] == "<", float(match[3]), "".join(text.split()))
 
     def holds(self, value: float | None) -> bool:
         """Whether a value meets it; none does not."""

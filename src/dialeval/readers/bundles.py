@@ -6,6 +6,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, cast
@@ -39,7 +40,7 @@ def bundle_rows(
                 continue
             for row in chain([first], rows):
                 values = _with_thread(row, inner) if _DAY.fullmatch(PurePosixPath(inner).name) else row.values
-                yield RawRow(number, row.where, values, row.problem, row.raw, row.duplicate)
+                yield replace(row, number=number, values=values)
                 number += 1
 
 

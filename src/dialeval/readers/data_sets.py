@@ -91,10 +91,8 @@ def _divided(folder: Path, subset: str | None, format_of: FormatOf) -> dict[str,
         by_split = {}
     except ValueError as error:
         raise _unreadable(str(folder), error) from None
-    files = {
-        str(name): [Path(file) for file in listed if Path(file).name != _CARD] for name, listed in by_split.items()
-    }
-    files = {name: [file for file in listed if format_of(file)] for name, listed in files.items()}
+    files = {str(name): [file for file in map(Path, listed) if file.name != _CARD and format_of(file)]
+             for name, listed in by_split.items()}  # fmt: skip
     if not any(files.values()):
         raise ValueError(f"{folder} holds no data files; pass a file, or a folder with some")
     return files

@@ -78,8 +78,7 @@ class Chats:
                     continue
                 if known is not None:
                     traced.add(known)
-                entry = inner[1]
-                yield RawRow(number, entry.where, entry.values, entry.problem, entry.raw, entry.duplicate)
+                yield replace(inner[1], number=number)
                 number += 1
         if passed:
             what = f"{passed} {'row holds' if passed == 1 else 'rows hold'} no reply, or that of another row"
@@ -104,7 +103,7 @@ class Chats:
         except BadRow as error:
             yield None, row.spoilt(error.problem)
             return
-        spoke = {role for role, _ in turns}
+        spoke = dict.fromkeys(role for role, _ in turns)
         if judge not in spoke and ("user" not in spoke or "system" in spoke):
             known = known_roles(role for role, _ in turns)
             turns = [(known[role], text) for role, text in turns]
@@ -129,14 +128,16 @@ class Chats:
                 yield None
                 return
         if not judged:
-            problem = _unanswered(self.judge_role, judge in {role for role, _ in turns}, [role for role, _ in turns])
-            yield None, row.spoilt(problem)
+            spoke = dict.fromkeys(role for role, _ in turns)
+            way = f"; choose a --judge-role of: {', '.join(spoke) or 'none'}"
+            way = ", only an opening turn; drop the conversation" if judge in spoke else way
+            yield None, row.spoilt(f"the conversation has no answer of the role {self.judge_role!r}{way}")
             return
         if level == "dialogue":
             sides = {"dialogue": [text for _, text in turns], "speakers": [self._side(role) for role, _ in turns]}
             # An id that nobody gave would pair conversations that have nothing to do with each other.
             values = {**fields, **sides, "id": None if name is None else str(name)}
-            yield None, RawRow(row.number, row.where, values, duplicate=row.duplicate)
+            yield None, replace(row, values=values)
             return
         roles, texts = zip(*turns, strict=True)
         for index in judged:
@@ -151,7 +152,7 @@ class Chats:
                 values["following"] = turns[index + 1][1]
             trace = (parsed.trace, turns[index][1]) if parsed.trace else None
             where = row.where if parsed.last_only else f"{row.where}, message {index}"
-            yield trace, RawRow(row.number, where, values, duplicate=row.duplicate)
+            yield trace, replace(row, where=where, values=values)
 
     def _tell_judged(self, names: Mapping[str, str], judge: str, tell: Tell) -> None:
         """Who was taken for the one to judge, where that was guessed, and who else speaks."""
@@ -200,13 +201,6 @@ def _parse(row: RawRow, product: Product) -> Turns:
         raise row.bad(str(error)) from None
     except (AttributeError, KeyError, TypeError, IndexError) as error:  # a row of this product that lacks what it has
         raise row.bad(f"the conversation cannot be read ({type(error).__name__}: {error})") from None
-
-
-def _unanswered(judge_role: str, opens: bool, roles: Sequence[str]) -> str:
-    problem = f"the conversation has no answer of the role {judge_role!r}"
-    if opens:
-        return f"{problem}, only an opening turn; drop the conversation"
-    return f"{problem}; choose a --judge-role of: {', '.join(dict.fromkeys(roles)) or 'none'}"
 
 
 def opened(row: RawRow, counts: Callable[[Mapping[str, Any]], bool] | None = None) -> Iterator[RawRow]:
