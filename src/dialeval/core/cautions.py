@@ -61,9 +61,7 @@ _WORDS = {
     "sangat baik ya apa siapa bagaimana terima kasih juga sudah akan bisa",
 }
 #: English words that are function words elsewhere, too: they tell nothing.
-_AMBIGUOUS = _ENGLISH_WORDS | set(
-    "die war hat man du on or us hay son ten met ben van me o e i y ma on my on dear".split()
-)
+_AMBIGUOUS = _ENGLISH_WORDS | set("die war hat man du on or us hay son ten met ben van me o e i y ma my dear".split())
 _LANGUAGES: dict[str, list[str]] = {}
 for _language, _words in _WORDS.items():
     for _word in set(_words.split()) - _AMBIGUOUS:
@@ -233,9 +231,7 @@ def _words_of(text: str) -> list[str]:
 
 def _language_of_script(text: str) -> str:
     letters = [letter for letter in text if letter.isalpha()]
-    scripts = Counter(
-        unicodedata.name(letter, "").split(" ")[0].split("-")[0] for letter in letters if ord(letter) > 0x24F
-    )
+    scripts = Counter(re.split("[ -]", unicodedata.name(letter, ""))[0] for letter in letters if ord(letter) > 0x24F)
     foreign = sum(scripts.values())
     if foreign < _FEW_LETTERS or 2 * foreign <= len(letters):
         return ""

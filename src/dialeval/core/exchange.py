@@ -137,9 +137,7 @@ class Dialogue:
     @property
     def answers(self) -> list[int]:
         """Places of the turns of the judged side: the bot, if the speakers are named so, else who speaks second."""
-        speakers = [name.strip().lower() for name in self.speakers] or [
-            str(turn % 2) for turn, _ in enumerate(self.turns)
-        ]
+        speakers = [name.strip().lower() for name in self.speakers] or [str(n % 2) for n, _ in enumerate(self.turns)]
         names = list(dict.fromkeys(speakers))
         judged = _BOTS.intersection(names) or names[1:2]
         return [turn for turn, name in enumerate(speakers) if name in judged]
@@ -335,9 +333,7 @@ def _texts(row: int | str, field: str, value: Any, *, required: bool = False) ->
         return (check_text(row, field, value),)
     if isinstance(value, CheckedTexts):
         return tuple(value)
-    return tuple(
-        check_text(row, f"{field}[{position}]", item) for position, item in enumerate(_items(row, field, value))
-    )
+    return tuple(check_text(row, f"{field}[{place}]", item) for place, item in enumerate(_items(row, field, value)))
 
 
 def _items(row: int | str, field: str, value: Any) -> list[Any]:

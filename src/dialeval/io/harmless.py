@@ -31,9 +31,7 @@ def one_line(text: str) -> str:
     """A message without line breaks, escape sequences and directional marks that a user's own text brought in."""
     if text.isprintable():
         return text
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def for_terminal(text: str) -> str:

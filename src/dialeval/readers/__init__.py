@@ -213,9 +213,7 @@ class Source:
         if first is None:
             return iter(())
         rows = chain([first], rows)
-        mapped = next(
-            (field for field in (MESSAGES, "response", "dialogue", "response_a") if field in self.columns), ""
-        )
+        mapped = next((name for name in (MESSAGES, "response", "dialogue", "response_a") if name in self.columns), "")
         if mapped:
             start = root_of(self.columns[mapped])
             rows = (inner for row in rows for inner in opened(row, lambda values: start in values))

@@ -93,11 +93,8 @@ def excel_rows(path: Path, name: str, tell: Callable[[str], None], bounds: Bound
         named = [index for index, column in enumerate(header) if column]
         check_header([header[column] for column in named], name)
         for number, (line, row) in enumerate(filled):
-            yield RawRow(
-                number,
-                f"{name}, line {line}",
-                {header[column]: row[column] if column < len(row) else "" for column in named},
-            )
+            values = {header[column]: row[column] if column < len(row) else "" for column in named}
+            yield RawRow(number, f"{name}, line {line}", values)
 
 
 def _sheets(path: Path, name: str, parts: _Parts) -> list[Any]:

@@ -18,10 +18,8 @@ def in_words(row: RawRow, item: Exchange | Dialogue) -> Iterator[str]:
     turns = item.turns if isinstance(item, Dialogue) else item.context
     judged = set(item.answers) if isinstance(item, Dialogue) else set[int]()
     whose = item.speakers or [""] * len(turns)
-    for index, (who, text) in enumerate(zip(whose, turns, strict=True)):
-        yield _line(
-            who or ("judged" if index in judged else f"turn {index}"), text, judged=index in judged and bool(who)
-        )
+    for n, (who, text) in enumerate(zip(whose, turns, strict=True)):
+        yield _line(who or ("judged" if n in judged else f"turn {n}"), text, judged=n in judged and bool(who))
     if isinstance(item, Exchange):
         yield _line("reply", item.response, judged=True)
         yield from (_line("then", text) for text in [item.following] if text)

@@ -388,9 +388,7 @@ class _TextLines(Iterator[str]):
         self._lines = chain([first], self._lines)
         header = first.data[:10000].decode("utf-8", errors="replace")
         try:
-            return max(
-                (usual, ",", ";", "\t"), key=lambda character: len(next(csv.reader([header], delimiter=character), []))
-            )
+            return max((usual, ",", ";", "\t"), key=lambda mark: len(next(csv.reader([header], delimiter=mark), [])))
         except csv.Error:  # told where the header is read
             return usual
 

@@ -160,11 +160,9 @@ class Chats:
         if judge == "assistant" and known_roles([name])[name] not in (judge, "system"):
             others = " or ".join(f"--judge-role {other!r}" for role, other in names.items() if role != judge)
             tell(f"{name!r} is taken for the one to judge; for another speaker pass {others}", "judged")
-        unjudged = [repr(other) for role, other in names.items() if role not in (judge, "user") and judge in names]
-        if judge == "assistant" and unjudged:
-            tell(
-                f"what {' and '.join(unjudged)} says is read as context; to judge it choose a --judge-role", "unjudged"
-            )
+        further = [repr(other) for role, other in names.items() if role not in (judge, "user") and judge in names]
+        if judge == "assistant" and further:
+            tell(f"what {' and '.join(further)} says is read as context; to judge it choose a --judge-role", "unjudged")
 
     def _turns(self, row: RawRow, parsed: Turns, judge: str) -> tuple[list[tuple[str, str]], list[str], dict[str, str]]:
         """Who said what, what the system prompts say, and the name behind each role."""
@@ -222,11 +220,8 @@ def _lists(
 ) -> Iterator[list[Any]]:
     """The lists in an object whose entries are rows; where there are none, those that are nested in it."""
     inside = [value for value in values.values() if isinstance(value, list | Mapping)]
-    lists = [
-        item
-        for item in inside
-        if isinstance(item, list) and any(isinstance(entry, Mapping) and counts(entry) for entry in item[:50])
-    ]
+    lists = [value for value in inside if isinstance(value, list)]
+    lists = [value for value in lists if any(isinstance(entry, Mapping) and counts(entry) for entry in value[:50])]
     if lists or not depth:
         yield from lists
         return

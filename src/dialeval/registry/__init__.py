@@ -260,9 +260,7 @@ def _options(chosen_class: type[Metric]) -> tuple[dict[str, Any], bool]:
             continue
         _, *parameters = inspect.signature(vars(base)["__init__"]).parameters.values()
         variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        names = {
-            parameter.name: parameter.annotation for parameter in parameters if parameter.kind not in variable
-        } | names
+        names = {option.name: option.annotation for option in parameters if option.kind not in variable} | names
         if not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
             return names, False
     return names, bool(names)

@@ -48,9 +48,8 @@ class FunctionMetric(Metric):
         """Call the function once with all exchanges."""
         given = self._called(list(exchanges))
         values = np.array([self._number(row, value) for row, value in enumerate(given)], dtype=np.float64)
-        unknown = {
-            int(row): f"{self.info.name} gave {given[row]!r:.60} for it" for row in np.flatnonzero(~np.isfinite(values))
-        }
+        missing = map(int, np.flatnonzero(~np.isfinite(values)))
+        unknown = {row: f"{self.info.name} gave {given[row]!r:.60} for it" for row in missing}
         return Judged(values, problems=unknown)
 
     def _called(self, exchanges: list[Exchange]) -> list[Any]:

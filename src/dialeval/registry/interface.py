@@ -294,11 +294,8 @@ class Metric(ABC):
             raise ValueError("there are no dialogues to score; pass at least one")
         self.check_scale(scale)
         judged = self._for_each(self.judge_dialogues(whole, progress=progress), len(whole))
-        scores = self.as_scores(
-            replace(judged, ids=None if ids is None else tuple(row.id for row in whole)),
-            scale=scale,
-            level=Level.DIALOGUE,
-        )
+        judged = replace(judged, ids=None if ids is None else tuple(row.id for row in whole))
+        scores = self.as_scores(judged, scale=scale, level=Level.DIALOGUE)
         n_empty = sum(turn.is_empty for dialogue in whole for turn in dialogue.exchanges())
         return replace(scores, n_empty=n_empty)
 

@@ -173,13 +173,9 @@ class Gate:
 
         What the verdict names already is left out.
         """
-        fell = [
-            f"{aspect.name} fell by {-aspect.gain:.2g}"
-            for aspect in self.aspects
-            if aspect.fell and aspect.verdict != "worse"
-        ]
-        new = [f"{fault.said} ({fault.n_baseline} before)" for fault in self.faults if fault.told]
-        parts = [*fell, *new]
+        fell = [aspect for aspect in self.aspects if aspect.fell and aspect.verdict != "worse"]
+        parts = [f"{aspect.name} fell by {-aspect.gain:.2g}" for aspect in fell]
+        parts += [f"{fault.said} ({fault.n_baseline} before)" for fault in self.faults if fault.told]
         if not parts:
             return ""
         listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"

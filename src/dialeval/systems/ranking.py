@@ -91,10 +91,8 @@ def rank(
     """
     draws = Draws(confidence, resamples, seed)
     check_asked(*draws, allow_missing=allow_missing, progress=progress)
-    lower_is_better, reply_columns = (
-        several_names(name, given)
-        for name, given in (("lower_is_better", lower_is_better), ("reply_columns", reply_columns))
-    )
+    lower_is_better = several_names("lower_is_better", lower_is_better)
+    reply_columns = several_names("reply_columns", reply_columns)
     if values is not None:
         return _rank_given(read_given(systems, values, columns), lower_is_better, allow_missing, draws)
     if lower_is_better:
@@ -111,9 +109,8 @@ def rank(
     except BadRow as error:
         if not error.problem.startswith("column 'response' is missing"):
             raise
-        raise BadRow(
-            error.row, f"{error.problem}; of scores that are there already, name the column (values)"
-        ) from None
+        problem = f"{error.problem}; of scores that are there already, name the column (values)"
+        raise BadRow(error.row, problem) from None
     _check_several(rows)
     check_kind("metrics", metrics, (Iterable, Metric), "the names of metrics, or loaded ones")
     wanted = loaded(*([metrics] if isinstance(metrics, str | Metric) else metrics))
@@ -143,9 +140,7 @@ def rank(
         }
         standings += with_aspects(metric, places, of_aspects, pairs, draws)
         pair_tests += tests
-    replies = [
-        replace(row, system=name) for name, of_system in rows.items() for row in of_system if isinstance(row, Exchange)
-    ]
+    replies = [replace(row, system=name) for name, side in rows.items() for row in side if isinstance(row, Exchange)]
     warnings = cautions(replies, english=english)
     return Ranking(tuple(standings), tuple(pair_tests), confidence, signatures, (*left_out, *warnings, *cut))
 
@@ -175,12 +170,8 @@ def score_items(metric: Metric, items: Items, **options: Any) -> Scores:
         )
     if not are_conversations(items):
         return metric.score_exchanges(list(items), **options)  # type: ignore[arg-type]
-    return metric.score_dialogues(
-        [item.turns for item in items],
-        facts=[item.facts for item in items],
-        speakers=[item.speakers for item in items],
-        **options,
-    )
+    turns, facts, speakers = zip(*((item.turns, item.facts, item.speakers) for item in items), strict=True)
+    return metric.score_dialogues(turns, facts=facts, speakers=speakers, **options)
 
 
 def paired(rows: Mapping[str, Items], *, by_context: bool) -> dict[tuple[str, str], Pairs | None]:
@@ -226,14 +217,8 @@ def with_aspects(
                     tested.append((b if best == a else a, aspect, p))
     adjusted = holm([p for *_, p in tested]) if tested else ()
     lower = [(name, aspect) for (name, aspect, _), p in zip(tested, adjusted, strict=True) if p < 1 - draws.confidence]
-    return [
-        replace(
-            standing,
-            aspects=means[standing.system],
-            lower=tuple(aspect for name, aspect in lower if name == standing.system),
-        )
-        for standing in standings
-    ]
+    below = {system: tuple(aspect for name, aspect in lower if name == system) for system in means}
+    return [replace(standing, aspects=means[standing.system], lower=below[standing.system]) for standing in standings]
 
 
 def _rank_given(given: Given, lower_is_better: Sequence[str], allow_missing: bool, draws: Draws) -> Ranking:
@@ -324,9 +309,7 @@ def p_of_means(x: Vector, y: Vector, groups: NDArray[np.intp] | None, resamples:
 def _smallest_seen(x: Vector, y: Vector, groups: NDArray[np.intp] | None, level: float) -> float:
     """The difference that a test at this level finds four times in five with as many contexts that vary like these."""
     if groups is None:
-        spread = math.sqrt(
-            sum(float(values.var(ddof=1)) / len(values) if len(values) > 1 else math.inf for values in (x, y))
-        )
+        spread = math.sqrt(sum(float(side.var(ddof=1)) / len(side) if len(side) > 1 else math.inf for side in (x, y)))
     else:
         gaps = x - y
         sums = np.bincount(groups, gaps - gaps.mean())

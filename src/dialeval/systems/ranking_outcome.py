@@ -128,32 +128,17 @@ class Ranking:
         The aspects stand between them where they are asked for.
         """
         header = ["", "system", "mean", f"{self.confidence:.0%} interval", "human percentile", "wins", "rows"]
-        rows = [
-            [
-                str(standing.cluster),
-                standing.system,
-                f"{standing.mean:.4g}",
-                f"{standing.low:.4g} to {standing.high:.4g}",
-                "" if standing.human_percentile is None else f"{standing.human_percentile:.0%}",
-                f"{standing.win_rate:.0%}",
-                str(standing.n_rows),
-            ]
-            for standing in self.of(metric)
-        ]
-        tests = [
-            [
-                test.first,
-                test.second,
-                f"{test.difference:.4g}",
-                format_p(test.p),
-                format_p(test.p_adjusted),
-                f"{test.seen_from:.2g}" if math.isfinite(test.seen_from) else "",
-                str(test.n_contexts),
-                "told apart" if test.p_adjusted < 1 - self.confidence else "cannot be told apart",
-            ]
-            for test in sorted(self.pair_tests, key=lambda test: test.p_adjusted)
-            if test.metric == metric
-        ]
+        rows = [[
+            str(standing.cluster), standing.system, f"{standing.mean:.4g}",
+            f"{standing.low:.4g} to {standing.high:.4g}",
+            "" if standing.human_percentile is None else f"{standing.human_percentile:.0%}",
+            f"{standing.win_rate:.0%}", str(standing.n_rows),
+        ] for standing in self.of(metric)]  # fmt: skip
+        tests = [[
+            test.first, test.second, f"{test.difference:.4g}", format_p(test.p), format_p(test.p_adjusted),
+            f"{test.seen_from:.2g}" if math.isfinite(test.seen_from) else "", str(test.n_contexts),
+            "told apart" if test.p_adjusted < 1 - self.confidence else "cannot be told apart",
+        ] for test in sorted(self.pair_tests, key=lambda test: test.p_adjusted) if test.metric == metric]  # fmt: skip
         pairs = ["better", "than", "by", "p", "p, corrected", "seen from", "contexts", ""]
         of_pairs, of_aspects = Table(pairs, tests, (0, 1, 7), "tests by pair"), self._aspects(metric) if aspects else []
         return [self.sentence(metric), Table(header, rows, (1, 3)), *of_aspects, of_pairs]

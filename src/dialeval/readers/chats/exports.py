@@ -112,9 +112,7 @@ AZURE = listed("activities", "messages", matches=_of_azure, message=_azure_messa
 # they are a bot, or have an id of their own.
 
 #: What it says of a channel in a member's name.
-_NEWS_OF_DISCORD = frozenset(
-    "RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildMemberJoin ThreadCreated".split()
-)
+_NEWS_OF_DISCORD = "RecipientAdd RecipientRemove Call ChannelPinnedMessage GuildMemberJoin ThreadCreated".split()
 
 
 def _of_discord(messages: Sequence[Row]) -> bool:

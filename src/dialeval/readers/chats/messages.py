@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from dialeval.core.exchange import a_kind, is_blank
@@ -191,9 +192,7 @@ def messages_in(row: Row, *places: str) -> list[Row]:
 
 def some(messages: Iterable[Row], *keys: str) -> bool:
     """Whether one of the first messages has all of these keys."""
-    return any(
-        all(message.get(key) is not None for key in keys) for message, _ in zip(messages, range(50), strict=False)
-    )
+    return any(all(message.get(key) is not None for key in keys) for message in islice(messages, 50))
 
 
 def each(messages: Iterable[Any], read: Callable[[Row], Message | None]) -> list[Message]:

@@ -16,11 +16,8 @@ def _attributes(row: Row) -> dict[str, Any]:
     """The attributes of a span by dotted names: from a mapping, flat or nested, a list of OTLP, or columns."""
     values = as_json(row.get("attributes", row.get("span_attributes")))
     if isinstance(values, list):  # OTLP
-        values = {
-            attribute["key"]: _value(attribute.get("value"))
-            for attribute in values
-            if isinstance(attribute, Mapping) and "key" in attribute
-        }
+        pairs = [pair for pair in values if isinstance(pair, Mapping) and "key" in pair]
+        values = {pair["key"]: _value(pair.get("value")) for pair in pairs}
     of_columns = {str(key).removeprefix("attributes."): value for key, value in row.items() if "." in str(key)}
     return of_columns | (dict(_flat(values)) if isinstance(values, Mapping) else {})
 
