@@ -56,10 +56,10 @@ def test_one_system_among_others_may_speak_another_language() -> None:
 
 
 def test_of_conversations_the_judged_side_counts() -> None:
-    said = [turn for both in zip(GERMAN, ENGLISH, strict=False) for turn in both]
+    turns = [turn for both in zip(GERMAN, ENGLISH, strict=False) for turn in both]
     for speakers, count in ((("user", "bot") * 6, 0), (("bot", "user") * 6, 5), ((), 5)):
         seen = FirstRows()
-        seen.see([Dialogue(tuple(said), speakers=speakers)])
+        seen.see([Dialogue(tuple(turns), speakers=speakers)])
         assert [message.split()[0] for message in seen.messages()] == ([str(count)] if count else [])
 
 
@@ -90,7 +90,7 @@ def test_canned_replies_and_parrots_are_told_by_system() -> None:
     canned = rows(["I do not know."] * 6 + ENGLISH[:9], "canned")
     fine = rows(ENGLISH, "fine")
     (message,) = cautions([*fine, *canned])
-    assert all(said in message for said in ("6 of 15", " canned ", "“i do not know”"))
+    assert all(part in message for part in ("6 of 15", " canned ", "“i do not know”"))
     parrot = [Exchange(("Hi!", text), text.upper(), system="parrot") for text in ENGLISH]
     (message,) = cautions([*fine, *parrot])
     assert re.findall(r"\d+", message) == ["13", "13"]

@@ -25,9 +25,7 @@ OF_METRIC: dict[tuple[str, str], Any] = {
 WITH: dict[str, dict[str, Any]] = {"m": {"grid": "paper"}}
 #: How a value is computed or worded; `resamples` moves intervals alone, the embedded checkpoints know one truncation,
 #: and where weights come from is tested with checkpoints.
-NEUTRAL = frozenset(
-    "checkpoint revision device batch_tokens batch_size reasons reference model resamples truncation".split()
-)
+NEUTRAL = {*"checkpoint revision device batch_tokens batch_size reasons reference model resamples truncation".split()}
 #: Metrics that load here, without a download and in a moment.
 METRICS = [
     *("density", "fbd", "prd", "cmn", "deb", "quantidce", "judge", "bleu1", "bleu4", "deltableu", "rouge2", "rougeL"),

@@ -149,8 +149,8 @@ def test_tokens_are_masked_in_what_libraries_say(monkeypatch: pytest.MonkeyPatch
 
 
 def test_what_libraries_log_under_the_command_is_masked_and_moves_nothing() -> None:
-    said = f"no hf_abcdefghijkl {CONTROLS}"
-    code = f"import logging, sys; from dialeval import cli\ntry: cli.main()\nfinally: logging.error('%s', {said!r})"
+    text = f"no hf_abcdefghijkl {CONTROLS}"
+    code = f"import logging, sys; from dialeval import cli\ntry: cli.main()\nfinally: logging.error('%s', {text!r})"
     done = subprocess.run(
         [sys.executable, "-c", code, "--version"], env={**os.environ, "HF_TOKEN": "hf_abcdefghijkl"},
         capture_output=True, check=True,

@@ -110,6 +110,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
     "gzip with more behind it": ("rows.jsonl.gz", gzip.compress(line()) + b"more", "damaged"),
     "empty": ("rows.jsonl", b"", "rows"),
     "JSON array without an end": ("rows.json", b"[" + line().strip() + b",", "JSON array"),
+    "JSON array of a text": ("rows.json", b'["hello"]', "JSON"),
     "pretty-printed JSON": ("rows.json", 2 * json.dumps(GOOD, indent=2).encode(), "lines"),
     "torn UTF-16": ("rows.jsonl", line().decode().encode("utf-16")[:-1], "UTF-16"),
     "UTF-32": ("rows.jsonl", line().decode().encode("utf-32"), "UTF-32"),

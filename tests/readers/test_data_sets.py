@@ -232,9 +232,8 @@ def test_saved_splits_are_chosen_and_several_files_are_read(tmp_path: Path) -> N
     refused(ValueError, "test, train", lambda: _read(folder))
     refused(ValueError, "tset", lambda: _read(folder, split="tset"))
     refused(ValueError, "subset 'x'", lambda: _read(folder, subset="x"))
-    datasets.Dataset.from_list([{"context": ["hello"], "response": "hi"}] * 5).save_to_disk(
-        tmp_path / "more", num_shards=2
-    )
+    rows = datasets.Dataset.from_list([{"context": ["hello"], "response": "hi"}] * 5)
+    rows.save_to_disk(tmp_path / "more", num_shards=2)
     assert [raw.number for raw, _ in Source(tmp_path / "more").exchanges()] == [0, 1, 2, 3, 4]
 
 

@@ -75,9 +75,8 @@ def test_lines_that_only_look_like_a_turn_are_told(tmp_path: Path, caplog: pytes
 
 def test_a_key_that_stands_in_a_later_row_only_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     row = {"context": ["Hi"], "response": "Hello"}
-    path = write_rows(
-        tmp_path / "rows.jsonl", [{**row, "stars": 3}, {**row, "referense": "Hi"}, {**row, "referense": "Hey"}]
-    )
+    rows = [{**row, "stars": 3}, {**row, "referense": "Hi"}, {**row, "referense": "Hey"}]
+    path = write_rows(tmp_path / "rows.jsonl", rows)
     assert len(list(Source(path).exchanges())) == 3
     first, later = caplog.messages
     assert ("stars" in first, "stars" in later, later.count("referense")) == (True, False, 1)
@@ -278,8 +277,6 @@ def test_a_cell_may_hold_messages_and_a_cut_array_is_refused(tmp_path: Path) -> 
 
 
 def test_a_prompt_may_hold_the_history(tmp_path: Path) -> None:
-    file = write_rows(
-        tmp_path / "rows.jsonl", [{"prompt": "User: Hi\nAssistant: Yo\nUser: Fine?\nAssistant:", "completion": "Yes."}]
-    )
-    ((context, speakers),) = [(row.context, row.speakers) for row in read_exchanges(file)]
-    assert (context, speakers) == (("Hi", "Yo", "Fine?"), ("user", "assistant", "user"))
+    prompt = "User: Hi\nAssistant: Yo\nUser: Fine?\nAssistant:"
+    (row,) = read_exchanges(write_rows(tmp_path / "rows.jsonl", [{"prompt": prompt, "completion": "Yes."}]))
+    assert (row.context, row.speakers) == (("Hi", "Yo", "Fine?"), ("user", "assistant", "user"))

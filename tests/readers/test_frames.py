@@ -21,8 +21,8 @@ from number_metrics import Number
 from refusals import refused
 
 ROWS = [
-    {"context": [said], "response": reply, "reference": "the cat sat", "id": name, "system": system, "note": note}
-    for said, reply, name, system, note in (
+    {"context": [asked], "response": reply, "reference": "the cat sat", "id": name, "system": system, "note": note}
+    for asked, reply, name, system, note in (
         ("tell me", "the cat sat", "a", "x", 1),
         ("and then?", "a dog <b>", "b", "y", 2),
     )
@@ -35,9 +35,7 @@ def rouge():
 
 
 def test_the_same_scores_from_every_kind_of_table(rouge) -> None:
-    plain = rouge.score(
-        [row["response"] for row in ROWS], [row["context"] for row in ROWS], [row["reference"] for row in ROWS]
-    )
+    plain = rouge.score(*([row[name] for row in ROWS] for name in ("response", "context", "reference")))
     for table in (ROWS, pd.DataFrame(ROWS), datasets.Dataset.from_list(ROWS)):
         scores = rouge.score(table)
         assert scores.values.tolist() == plain.values.tolist() == [1.0, 0.0]
@@ -67,16 +65,11 @@ def of_every_kind(rows: list[dict[str, object]]) -> list[object]:
 
 def test_every_place_that_takes_rows_takes_every_kind_of_table(tmp_path: Path) -> None:
     wide = [{"context": f"c{n}", "id": n, "a": str(n), "b": str(n + n % 3), "value": float(n % 3)} for n in range(20)]
-    long = [
-        {"context": f"c{n}", "id": n, "value": value * n, "system": f"s{value}"} for n in range(20) for value in (1, 2)
-    ]
+    long = [{"context": f"c{n}", "id": n, "value": k * n, "system": f"s{k}"} for n in range(20) for k in (1, 2)]
     replies = [{"context": row["context"], "response": row["a"], "id": row["id"], "rating": row["id"]} for row in wide]
     for table, scores, rated in zip(*map(of_every_kind, (wide, long, replies)), strict=True):
-        best = [
-            dialeval.rank(table, Number(), reply_columns=["a", "b"], resamples=100).standings[0].system,
-            dialeval.rank(scores, values="value", resamples=100).standings[0].system,
-        ]
-        assert best == ["b", "s2"]
+        assert dialeval.rank(table, Number(), reply_columns=["a", "b"], resamples=100).standings[0].system == "b"
+        assert dialeval.rank(scores, values="value", resamples=100).standings[0].system == "s2"
         assert dialeval.compare(table, table, resamples=100)[0].n_rows == 20
         assert dialeval.gate(rated, rated, metric=Number(), margin=1, resamples=100).n_rows == 20
         assert [row.id for row in exchanges_of(rated)] == [str(n) for n in range(20)], "zero is an id"

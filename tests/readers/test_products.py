@@ -15,6 +15,7 @@ from refusals import refused
 
 SAMPLES = Path(__file__).parent / "samples"
 ASKED, ANSWERED = "Which is lighter?", "The red one, 20 kg."
+CHAT = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": ANSWERED}]
 #: Samples that hold a whole conversation, in which the first answer is judged, too; others have the last message alone.
 WHOLE = {"data.json", "deepeval_conversation.json", "discord.csv", "inspect.json", "messages.csv", "openai_items.json",
          "parlai.jsonl", "ragas.jsonl"}  # fmt: skip
@@ -51,8 +52,8 @@ def test_what_is_said_and_nothing_else_is_read(path: Path) -> None:
 @pytest.mark.parametrize("name", ["openai_responses.jsonl", "bedrock_log.jsonl"])
 def test_a_preamble_before_a_call_is_a_reply_only_where_asked(name: str) -> None:
     kept = Source(SAMPLES / name, chats=Chats(keep_preambles=True)).exchanges()
-    said = [row.response for _, row in kept]
-    assert said == ([ANSWERED, "Let me look."] if name.startswith("bedrock") else [ANSWERED])
+    replies = [row.response for _, row in kept]
+    assert replies == ([ANSWERED, "Let me look."] if name.startswith("bedrock") else [ANSWERED])
 
 
 def test_passages_are_facts_and_what_was_expected_is_a_reference() -> None:
@@ -76,16 +77,15 @@ def test_parts_without_a_text_are_named(content: object) -> None:
 
 
 def test_columns_may_be_paths_and_messages_may_stand_anywhere() -> None:
-    said = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": ANSWERED}]
-    row = {"outputs": {"log": {"said": said}}, "bot": "b"}
+    row = {"outputs": {"log": {"turns": CHAT}}, "bot": "b"}
     for columns in (
-        {"response": "outputs.log.said[-1].content", "message": "outputs.log.said[0].content", "system": "bot"},
-        {"messages": "outputs.log.said", "system": "bot"},
+        {"response": "outputs.log.turns[-1].content", "message": "outputs.log.turns[0].content", "system": "bot"},
+        {"messages": "outputs.log.turns", "system": "bot"},
     ):
         for rows in ([row], [{"data": [row]}]):
             (reply,) = read_exchanges(rows, columns=columns)
             assert (reply.context, reply.response, reply.system) == ((ASKED,), ANSWERED, "b")
-    refused(ValueError, "outputs.said", lambda: list(read_exchanges([row], columns={"messages": "outputs.said"})))
+    refused(ValueError, "outputs.turns", lambda: list(read_exchanges([row], columns={"messages": "outputs.turns"})))
 
 
 @pytest.mark.parametrize(
@@ -110,11 +110,11 @@ def test_a_reply_that_leaks_json_now_and_then_is_a_reply() -> None:
     assert len(list(read_exchanges(rows))) == 3
 
 
-def day(first: int, *said: tuple[str, str, str | None]) -> str:
+def day(first: int, *turns: tuple[str, str, str | None]) -> str:
     """A day of a channel: who, what, and in which thread."""
     return json.dumps([
         {"type": "message", "ts": str(first + index), "text": text, "bot_id" if who == "B1" else "user": who,
-         "thread_ts": thread} for index, (who, text, thread) in enumerate(said)
+         "thread_ts": thread} for index, (who, text, thread) in enumerate(turns)
     ])  # fmt: skip
 
 
@@ -133,10 +133,8 @@ def test_days_of_a_channel_are_one_conversation_and_threads_their_own(tmp_path: 
     path = tmp_path / "export"
     path = Path(shutil.make_archive(str(path), "zip", path)) if packed else path
     rows = list(read_exchanges(path))
-    assert [(row.context, row.response, row.following) for row in rows] == [
-        (("Hi!",), "Hello.", "Bye."),
-        (("Canoes?",), "Two kinds.", None),
-    ]
+    turns = [(*row.context, row.response, row.following) for row in rows]
+    assert turns == [("Hi!", "Hello.", "Bye."), ("Canoes?", "Two kinds.", None)]
 
 
 def test_an_archive_of_exports_passes_over_what_is_none(tmp_path: Path) -> None:
@@ -174,9 +172,6 @@ def test_episodes_of_parlai_are_conversations(tmp_path: Path) -> None:
 def test_subtitles_without_speakers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.vtt").write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nHi\n\n00:02.000 --> 00:03.000\nHello\n")
     refused(ValueError, "speaker", lambda: list(read_exchanges(tmp_path / "a.vtt")))
-
-
-CHAT = [{"role": "user", "content": ASKED}, {"role": "assistant", "content": ANSWERED}]
 
 
 @pytest.mark.parametrize("text", ["\n".join([json.dumps(CHAT)] * 2), json.dumps([CHAT, CHAT])])

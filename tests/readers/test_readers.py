@@ -111,9 +111,7 @@ def test_columns_are_mapped(tmp_path: Path) -> None:
     assert list(read_exchanges(write_jsonl(tmp_path / "rows.jsonl", rows), columns=columns)) == expected
     refused(ValueError, "respons", lambda: list(read_exchanges(tmp_path / "rows.jsonl", columns={"respons": "reply"})))
     # An optional column that was asked for by name must be there, or a typing error would go unnoticed.
-    refused(
-        BadRow, "gold", lambda: list(read_exchanges(tmp_path / "rows.jsonl", columns={**columns, "reference": "gold"}))
-    )
+    refused(BadRow, "gold", lambda: exchanges(tmp_path / "rows.jsonl", columns={**columns, "reference": "gold"}))
 
 
 def test_csv_cells(tmp_path: Path) -> None:
@@ -167,15 +165,10 @@ def test_no_network_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_dialogues(tmp_path: Path) -> None:
-    rows = [
-        {"dialogue": ["a", "b", "c"], "id": "1", "facts": ["f"]},
-        {"dialogue": ["a", "b"], "system": "s", "context": None, "response": None},
-    ]
-    path = write_jsonl(tmp_path / "rows.jsonl", rows)
-    assert [dialogue for _, dialogue in Source(path).dialogues()] == [
-        Dialogue(("a", "b", "c"), ("f",), id="1"),
-        Dialogue(("a", "b"), system="s"),
-    ]
+    first = {"dialogue": ["a", "b", "c"], "id": "1", "facts": ["f"]}
+    second = {"dialogue": ["a", "b"], "system": "s", "context": None, "response": None}
+    dialogues = [item for _, item in Source(write_jsonl(tmp_path / "rows.jsonl", [first, second])).dialogues()]
+    assert dialogues == [Dialogue(("a", "b", "c"), ("f",), id="1"), Dialogue(("a", "b"), system="s")]
     (tmp_path / "rows.csv").write_text("dialogue,speakers\na __eou__ b,A __eou__ B\n", encoding="utf-8")
     ((_, dialogue),) = Source(tmp_path / "rows.csv").dialogues()
     assert dialogue == Dialogue(("a", "b"), speakers=("A", "B"))

@@ -85,8 +85,8 @@ def test_messages_are_read_in_the_order_of_their_places(name: str) -> None:
 
 
 def test_who_else_answers_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    said = [*SAID[:2], ("Kim", "I take over."), *SAID[2:]]
-    rows = list(read_exchanges([{"messages": [{"role": who, "content": text} for who, text in said]}]))
+    turns = [*SAID[:2], ("Kim", "I take over."), *SAID[2:]]
+    rows = list(read_exchanges([{"messages": [{"role": who, "content": text} for who, text in turns]}]))
     assert [row.response for row in rows] == ["Hello?", "Sorry!"]
     (told,) = [message for message in caplog.messages if "--judge-role" in message]
     assert "'kim'" in told.lower()
@@ -141,9 +141,8 @@ def test_a_conversation_of_one_side_is_named(row: Any, named: str) -> None:
 @pytest.mark.parametrize("system", ["Be nice.", [{"type": "text", "text": "Be nice."}]])
 def test_a_system_prompt_beside_the_messages_is_no_name(system: Any) -> None:
     for row, name in (({"model": "claude"}, "claude"), ({}, None)):
-        ((_, first), *_) = Source(
-            [{**row, "system": system, "messages": CHAT}], chats=Chats("assistant", True)
-        ).exchanges()
+        chat = {**row, "system": system, "messages": CHAT}
+        ((_, first), *_) = Source([chat], chats=Chats(system_as_facts=True)).exchanges()
         assert (first.system, first.facts[0]) == (name, "Be nice.")
 
 
@@ -154,11 +153,11 @@ CALL: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [{"id"
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("log.jsonl", json.dumps({"messages": [{"role": who, "content": said} for who, said in SILENT] + [CALL]})),
-        ("log.json", json.dumps([{"role": who, "content": said.strip() or None} for who, said in SILENT])),
-        ("log.jsonl", json.dumps({"contents": [{"role": who, "parts": [{"text": said}]} for who, said in SILENT]})),
-        ("log.csv", "\n".join(["session_id,role,content,tool_calls", *(f"1,{who},{said},[]" for who, said in SILENT)])),
-        ("log.txt", "\n".join(f"{who}:{said}" if said == " " else f"{who}: {said}" for who, said in SILENT)),
+        ("log.jsonl", json.dumps({"messages": [{"role": who, "content": text} for who, text in SILENT] + [CALL]})),
+        ("log.json", json.dumps([{"role": who, "content": text.strip() or None} for who, text in SILENT])),
+        ("log.jsonl", json.dumps({"contents": [{"role": who, "parts": [{"text": text}]} for who, text in SILENT]})),
+        ("log.csv", "\n".join(["session_id,role,content,tool_calls", *(f"1,{who},{text},[]" for who, text in SILENT)])),
+        ("log.txt", "\n".join(f"{who}:{text}" if text == " " else f"{who}: {text}" for who, text in SILENT)),
     ],
 )  # fmt: skip
 def test_a_silent_bot_is_a_row_with_a_blank_reply(tmp_path: Path, name: str, text: str) -> None:
@@ -188,7 +187,7 @@ def test_messages_are_read_in_the_order_of_their_times(times: list[str], order: 
 
 @pytest.mark.parametrize("blank", [None, " ", float("nan")])
 def test_a_message_of_no_conversation_is_named(blank: Any) -> None:
-    rows = [{"session_id": "a", "role": role, "content": said} for role, said in SAID]
+    rows = [{"session_id": "a", "role": role, "content": text} for role, text in SAID]
     rows.insert(2, {"session_id": blank, "role": "user", "content": "Hi"})
     assert "message 2" in refused(BadRow, "session_id", lambda: list(read_exchanges(rows)))
     assert len(list(read_exchanges(rows, skip_bad=Rejects()))) == 2

@@ -155,10 +155,7 @@ SOUND_TABLES: dict[str, tuple[str, bytes, list[float]]] = {
     "plain text that says gzip": ("rows.jsonl.gz", THIRD, [1 / 3]),
 }
 
-SOUND: dict[str, tuple[str, bytes, list[float]]] = {
-    **{name: ("rows.jsonl", *case) for name, case in SOUND_JSON.items()},
-    **SOUND_TABLES,
-}
+SOUND = {name: ("rows.jsonl", *case) for name, case in SOUND_JSON.items()} | SOUND_TABLES
 
 
 @pytest.mark.parametrize("case", SOUND)

@@ -53,11 +53,8 @@ def test_a_file_becomes_a_frame_that_is_scored_as_the_file_is() -> None:
          "facts": ["The red canoe weighs 20 kg."], "id": "case_0", "speakers": ["user"]}
     ]  # fmt: skip
     metric = dialeval.load("rougeL")
-    values = [
-        metric.score(rows).values.tolist()
-        for rows in (frame, SAMPLES / "deepeval.json", str(SAMPLES / "deepeval.json"))
-    ]
-    assert values[0] == values[1] == values[2]
+    path = SAMPLES / "deepeval.json"
+    assert metric.score(frame).aggregate == metric.score(path).aggregate == metric.score(str(path)).aggregate
     refused(FileNotFoundError, "no.jsonl", metric.score, "no.jsonl")
 
 

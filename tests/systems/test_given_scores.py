@@ -131,10 +131,8 @@ def test_the_command_ranks_scores(tmp_path: Path) -> None:
     pd.DataFrame(judged()).to_csv(tmp_path / "judged.csv", index=False)
     file, named = f"scores:{tmp_path / 'judged.csv'}", ["--columns", "context=question,system=bot"]
     invoke("rank", file, *named, "--resamples", 200, "--json", tmp_path / "out.json")
-    assert {standing["metric"] for standing in json.loads((tmp_path / "out.json").read_text())["standings"]} == {
-        "gpt",
-        "length",
-    }
+    standings = json.loads((tmp_path / "out.json").read_text())["standings"]
+    assert {standing["metric"] for standing in standings} == {"gpt", "length"}
     chosen = invoke("rank", f"{file}#gpt", *named, "--resamples", 200, "--lower-is-better", "gpt")
     assert "gpt: bad is best" in chosen.output
     assert "length" not in chosen.output
@@ -148,10 +146,8 @@ def test_the_command_ranks_scores(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("metric", [Number(), Distance()])
 def test_a_file_with_a_column_for_each_bot_is_ranked(tmp_path: Path, metric: Number) -> None:
-    table = [
-        {"question": f"question {n}", **{name: f"{values[n]:.6f}" for name, values in SCORES.items()}}
-        for n in range(80)
-    ]
+    replies = {name: [f"{value:.6f}" for value in values] for name, values in SCORES.items()}
+    table = pd.DataFrame({"question": [f"question {n}" for n in range(80)], **replies}).to_dict("records")
     pd.DataFrame(table).to_csv(tmp_path / "bots.csv", index=False)
     tables: list[Any] = [tmp_path / "bots.csv", pd.read_csv(tmp_path / "bots.csv", dtype=str), table]
     for kind in tables:
