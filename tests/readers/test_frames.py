@@ -121,18 +121,9 @@ def test_a_data_frame_of_a_csv_file_scores_as_the_file_does(tmp_path: Path, roug
     refused(BadRow, "row 1", rouge.score, frame)
 
 
-CHATS = [
-    {"messages": [
-        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": "hello"}, {"role": "user", "content": "and?"},
-        {"role": "assistant", "content": "nothing"},
-    ]},
-    {"messages": [{"role": "user", "content": "hm"}, {"role": "assistant", "content": "yes"}]},
-]  # fmt: skip
-
-
 def test_what_keeps_conversations_from_being_read_is_told(rouge) -> None:
-    refused(BadRow, "row 2", rouge.score, [CHATS[0], {"messages": CHATS[1]["messages"][:1]}])
+    talk = [{"role": role, "content": "hi"} for role in ("user", "assistant", "user", "assistant")]
+    refused(BadRow, "row 2", rouge.score, [{"messages": talk}, {"messages": talk[:1]}])
     refused(ValueError, "'context'", lambda: rouge.score(pd.DataFrame({"messages": ["user: hi"]})))
 
 

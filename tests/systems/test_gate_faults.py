@@ -18,16 +18,15 @@ from number_metrics import Manners, Number, noisy, rows, said
 from refusals import refused
 from shell import invoke, write_rows
 
-
-def few(count: int, of: int, low: float = 0.01) -> Any:
-    return np.where(np.arange(of) < count, low, 1.0)
-
-
 OLD = noisy(3, 150)
 
 
+def few(count: int) -> Any:
+    return np.where(np.arange(len(OLD)) < count, 0.01, 1.0)
+
+
 def test_faults_are_told_on_a_pass_and_counted_beside_those_before() -> None:
-    new = said(OLD, civil=few(4, 150))
+    new = said(OLD, civil=few(4))
     outcome = gate(new, said(OLD), Manners(), margin=0.1)
     assert (outcome.verdict, outcome.value_verdict) == ("passed", "passed")
     assert "4 replies are rude (0 before)" in outcome.losses
@@ -37,12 +36,12 @@ def test_faults_are_told_on_a_pass_and_counted_beside_those_before() -> None:
         assert "4 replies are rude" in report
     with pytest.warns(UserWarning, match="4 replies are rude"):
         assert_not_worse(new, said(OLD), Manners(), margin=0.1)
-    assert "1 reply is rude (0 before)" in gate(said(OLD, civil=few(1, 150)), said(OLD), Manners(), margin=0.1).losses
+    assert "1 reply is rude (0 before)" in gate(said(OLD, civil=few(1)), said(OLD), Manners(), margin=0.1).losses
 
 
 @pytest.mark.parametrize(("before", "now", "told"), [(4, 4, False), (4, 5, False), (4, 3, False), (4, 14, True)])
 def test_as_many_faults_as_before_are_not_told(before: int, now: int, told: bool) -> None:
-    both = [said(OLD, civil=np.roll(few(count, 150), 20 * index)) for index, count in enumerate((now, before))]
+    both = [said(OLD, civil=np.roll(few(count), 20 * index)) for index, count in enumerate((now, before))]
     outcome = gate(*both, Manners(), margin=0.1)
     assert outcome.faults[0].told is told
     assert ("rude" in outcome.sentence) is told
@@ -56,7 +55,7 @@ def test_as_many_faults_as_before_are_not_told(before: int, now: int, told: bool
      (1, 1, "passed")],
 )  # fmt: skip
 def test_rows_below_a_threshold_are_limited(limit: Any, rude: int, verdict: str) -> None:
-    outcome = gate(said(OLD, civil=few(rude, 150)), said(OLD), Manners(), margin=0.1, max_rows={"civil<0.2": limit})
+    outcome = gate(said(OLD, civil=few(rude)), said(OLD), Manners(), margin=0.1, max_rows={"civil<0.2": limit})
     assert outcome.verdict == verdict
     assert (outcome.row_counts[0].n_new, outcome.row_counts[0].n_rows_new) == (rude, 150)
     assert (f"{rude} of 150 rows" in outcome.sentence) is (verdict == "worse")
@@ -64,7 +63,7 @@ def test_rows_below_a_threshold_are_limited(limit: Any, rude: int, verdict: str)
 
 
 def test_a_limit_counts_rows_without_a_partner_and_holds_where_the_rest_is_undecided() -> None:
-    new = said(OLD, civil=few(2, 150))
+    new = said(OLD, civil=few(2))
     for row in new[:3]:
         row["id"] = f"other {row['id']}"
     limit = {"civil<0.2": 1}
