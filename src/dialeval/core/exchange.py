@@ -267,10 +267,8 @@ def check_speakers(row: int | str, speakers: Any, turns: int, of: str) -> tuple[
     if isinstance(speakers, str | CheckedTexts) or _missing(speakers):
         checked = _texts(row, "speakers", speakers)
     else:
-        checked = tuple(
-            check_text(row, f"speakers[{position}]", _label(row, f"speakers[{position}]", speaker))
-            for position, speaker in enumerate(_items(row, "speakers", speakers))
-        )
+        named = [(f"speakers[{place}]", name) for place, name in enumerate(_items(row, "speakers", speakers))]
+        checked = tuple(check_text(row, place, _label(row, place, name)) for place, name in named)
     if checked and len(checked) != turns:
         raise BadRow(row, f"speakers has {len(checked)} entries for {turns} turns of the {of}; give one for each turn")
     return checked

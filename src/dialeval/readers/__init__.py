@@ -250,11 +250,8 @@ class Source:
         if level == "dialogue":  # what is guessed is a reply's
             return columns
         known = {column for field, column in self.columns.items() if field != "id"}  # which may be the question itself
-        guessed = {
-            field: column
-            for field, column in guess_columns(names, rows).items()
-            if field not in self.columns and column not in known
-        }
+        guesses = guess_columns(names, rows).items()
+        guessed = {field: column for field, column in guesses if field not in self.columns and column not in known}
         if not guessed or not ("response" in guessed or "response" in self.columns):
             return columns
         taken = [f"{field}={column}" for field, column in guessed.items() if field != column or field == MESSAGE]

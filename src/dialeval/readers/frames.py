@@ -28,10 +28,9 @@ def source_of(table: Any, columns: Mapping[str, str] | None = None) -> Source:
     """
     if isinstance(table, Source):
         return table
-    if isinstance(table, str | Path):
-        return Source(table, columns={} if columns is None else columns)
-    check_rows("the table", table)
-    return Source(table, columns={} if columns is None else columns, cells=True)
+    if not (is_path := isinstance(table, str | Path)):
+        check_rows("the table", table)
+    return Source(table, columns={} if columns is None else columns, cells=not is_path)
 
 
 def exchanges_of(

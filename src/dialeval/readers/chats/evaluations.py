@@ -88,9 +88,8 @@ DEEPEVAL = Product(lambda row: {"input", "actual_output"} <= set(map(snake_case,
 
 
 def _of_ragas(row: Row) -> bool:
-    return "user_input" in row or (
-        {"question", "answer"} <= row.keys() and isinstance(as_json(row.get("contexts")), list)
-    )
+    passages = as_json(row.get("contexts"))
+    return "user_input" in row or ({"question", "answer"} <= row.keys() and isinstance(passages, list))
 
 
 def _ragas_turns(row: Row) -> Turns:
