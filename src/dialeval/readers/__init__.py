@@ -236,7 +236,6 @@ class Source:
 
     @property
     def _is_table(self) -> bool:
-        """Whether all rows have the same columns."""
         return isinstance(self.input, str | Path) and self._kind() not in ("jsonl", "text")
 
     def _columns(
@@ -387,7 +386,6 @@ class Source:
 
     @cached_property
     def _files(self) -> list[Path]:
-        """The files that a folder of data consists of."""
         from dialeval.readers.data_sets import files_of
 
         return files_of(Path(str(self.input)), _told_by_ending, self._tell, split=self.split, subset=self.subset)

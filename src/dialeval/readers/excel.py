@@ -55,8 +55,6 @@ class _Parts(zipfile.ZipFile):
 
 
 class _Part(io.BufferedIOBase):
-    """One of them, open."""
-
     def __init__(self, parts: _Parts, stream: Any) -> None:
         self._parts, self._stream = parts, stream
 

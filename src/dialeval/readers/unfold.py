@@ -192,7 +192,6 @@ class Chats:
 
 
 def _parse(row: RawRow, product: Product) -> Turns:
-    """The conversation of a row, or `BadRow`."""
     try:
         return product.turns(row.values or {})
     except ValueError as error:

@@ -348,7 +348,6 @@ class Metric(ABC):
         return columns
 
     def _explained(self, judged: Judged, scale: Scale) -> dict[str, Any]:
-        """Reasons and interval, if the metric declares them."""
         if not self.info.explains:
             return {}
         count = len(judged.values)

@@ -271,12 +271,10 @@ class Gate:
         return to_markdown([title, self.sentence, *self._tables(), *self._worst_table(), *warnings, signature])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the sentence and the figures."""
         warnings = "".join(f"<p>⚠ {for_xml(warning)}</p>" for warning in self.warnings)
         return f"<div><p>{for_xml(self.sentence)}</p>{to_html(self._tables())}{warnings}</div>"
 
     def _tables(self) -> list[Block]:
-        """The value and its aspects, then the rows that were counted."""
         header = ["", "new", "baseline", "gain", "at least", "at most", "margin", "contexts"]
         rows = [[
             self.metric, f"{self.mean_new:.4g}", f"{self.mean_baseline:.4g}", f"{self.gain:+.4g}",

@@ -222,7 +222,6 @@ def with_aspects(
 
 
 def _rank_given(given: Given, lower_is_better: Sequence[str], allow_missing: bool, draws: Draws) -> Ranking:
-    """Rank by scores that are there already."""
     if unknown := next((name for name in lower_is_better if name not in given.columns), None):
         raise ValueError(f"lower_is_better names {unknown!r}, but the values are {', '.join(given.columns)}")
     _check_several(given.rows)

@@ -144,7 +144,6 @@ class Ranking:
         return [self.sentence(metric), Table(header, rows, (1, 3)), *of_aspects, of_pairs]
 
     def _aspects(self, metric: str) -> list[Block]:
-        """The systems by aspect; nothing where the metric has none."""
         standings = self.of(metric)
         names = list(dict.fromkeys(name for standing in standings for name in standing.aspects))
         if not names:

@@ -12,7 +12,6 @@ from dialeval.readers.chats.messages import Product, Row, Turns, as_json, holds_
 
 
 def _of_chat_completions(row: Row) -> bool:
-    """Messages, and beside them what was answered."""
     request, response = both(row)
     if not isinstance(as_json(request.get("messages")), list):
         return False

@@ -30,7 +30,6 @@ def _is_span(row: Row) -> bool:
 
 
 def _trace_of(row: Row) -> str:
-    """The trace of a span; empty where it names none."""
     inner = row.get("context")
     places = [row, inner if isinstance(inner, Mapping) else {}]
     keys = ("traceId", "trace_id", "context.trace_id")
@@ -145,7 +144,6 @@ PHOENIX = Product(_of_phoenix, _phoenix_turns)
 
 
 def _opentelemetry_turns(row: Row) -> Turns:
-    """The conversation of a call; other spans hold no reply."""
     values = _attributes(row)
     events = [event for event in as_json(row.get("events")) or [] if isinstance(event, Mapping)]
     for event in events:
@@ -187,13 +185,11 @@ _OF_LANGFUSE = {"trace_id", "observations", "session_id", "html_path", "parent_o
 
 
 def _of_langfuse(row: Row) -> bool:
-    """Input and output beside a trace or a session."""
     names = set(map(snake_case, row))
     return {"input", "output"} <= names and bool(names & _OF_LANGFUSE)
 
 
 def _langfuse_turns(row: Row) -> Turns:
-    """A trace's own input and output, or those of its last generation."""
     named: dict[str, Any] = {snake_case(key): as_json(value) for key, value in row.items()}
     inner = named.get("observations")
     if named["output"] is None and isinstance(inner, list):
