@@ -268,7 +268,9 @@ class Rejects:
         self.first = self.first or str(error)
         if self._stream is not None:
             record = {"row": row.number, "where": row.where, "problem": error.problem, "raw": row.original}
-            self._stream.write(_strict_json(record).encode() + b"\n")
+            # ASCII only, so that lone surrogates survive; NaN and infinities, which JSON lacks, become text.
+            text = json.dumps(json.loads(json.dumps(record, default=repr), parse_constant=str))
+            self._stream.write(text.encode() + b"\n")
 
     def close(self) -> None:
         """Write out what is buffered."""
@@ -281,16 +283,6 @@ class Rejects:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _strict_json(value: Any) -> str:
-    # ASCII only, so that lone surrogates survive; NaN and infinities, which JSON lacks, become text.
-    text = json.dumps(value, default=repr)
-    try:
-        json.dumps(value, default=repr, allow_nan=False)
-    except ValueError:
-        text = json.dumps(json.loads(text, parse_constant=str))
-    return text
 
 
 #: Which of the columns that are there are to be read.

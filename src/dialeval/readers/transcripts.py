@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain, dropwhile, groupby, islice
 from typing import Any
 
 from dialeval.readers.chats.messages import ASIDE, MORE_ROLES, ROLES, known_roles, plain_role, without_tags
@@ -72,7 +72,10 @@ def conversations(
 
     A long text is read in pieces of some megabytes, none of which ends within a conversation; `most` bounds one.
     """
-    lines = as_lines_of_names(_without_runs_of_blanks(lines), _KNOWN)
+    begun = dropwhile(lambda line: not line.strip(), lines)
+    runs = groupby(begun, key=lambda line: not line.strip())
+    without_runs = (line for is_blank, run in runs for line in (islice(run, 1) if is_blank else run))
+    lines = as_lines_of_names(without_runs, _KNOWN)
     held: list[str] = []
     joined: dict[str, None] = {}
     room, is_first, goes_on = most // _SHARE, True, True
@@ -105,16 +108,6 @@ def conversations(
 
 def _size(line: str) -> int:
     return len(line) + _BYTES_OF_A_LINE
-
-
-def _without_runs_of_blanks(lines: Iterable[str]) -> Iterator[str]:
-    """The lines; of several blank ones the first."""
-    was_blank = True
-    for line in lines:
-        is_blank = not line.strip()
-        if not (is_blank and was_blank):
-            yield line
-        was_blank = is_blank
 
 
 def _apart(lines: list[str], goes_on: bool) -> tuple[list[list[str]], list[str]]:
