@@ -168,12 +168,12 @@ class Task:
         if twice := next((column for column, count in columns.items() if count > 1), None):
             raise ValueError(f"the table would have two columns {twice!r}; give the metric another name (?name=…)")
 
-    @property
+    @cached_property
     def of_systems(self) -> list[str]:
         """The metrics that compare sets and so need all rows at once."""
         return [name for name, info in self.infos.items() if info.level is Level.SYSTEM]
 
-    @property
+    @cached_property
     def of_rows(self) -> list[str]:
         """The metrics that give every row a value."""
         return [name for name in self.infos if name not in self.of_systems]
@@ -183,7 +183,7 @@ class Task:
         """What stands before the values of a row."""
         return (*ROW_KEYS, *self.texts)
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
         """What the table has for every row: each metric's value, and what belongs to it behind it."""
         columns = columns_of(
