@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +19,6 @@ from dialeval.checkpoints import find
 from dialeval.checkpoints.catalogue import CATALOGUE, checkpoints
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import (
-    ADAPTER,
     BASE_ENCODER,
     LAYERS,
     WEIGHTS,
@@ -57,26 +54,27 @@ def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path,
     assert (first.score(**ROWS).values == second.score(**ROWS).values).all()
 
 
-def test_an_adapter_may_be_an_embedded_checkpoint_s(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("tuning", "name"), [("lora", "adapter"), ("layers", LAYERS)])
+def test_what_was_tuned_may_be_an_embedded_checkpoint_s(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuning: str, name: str
 ) -> None:
+    """It is looked for by its digest."""
     folder = tmp_path / "heads"
-    small_network("density", tiny_encoder, "lora").save_pretrained(folder)
+    small_network("density", tiny_encoder, tuning).save_pretrained(folder)
     own = Density(folder)
-    adapter = folder / ADAPTER
     (tmp_path / "embedded" / "judge").mkdir(parents=True)
-    adapter.parent.rename(tmp_path / "embedded" / "judge" / "adapter")
-    assert ADAPTER in refused(CheckpointError, "fetch it again", Density, folder)
+    (folder / name).rename(tmp_path / "embedded" / "judge" / name)
+    assert name in refused(CheckpointError, "fetch it again", Density, folder)
     monkeypatch.setattr(find, "WEIGHTS", tmp_path / "embedded")
     shared = Density(folder)
     assert (shared.score(**ROWS).values == own.score(**ROWS).values).all()
+    # One set of weights has one name, wherever its layers lie.
     assert shared.signature() == own.signature()
     assert shared.network.encoder_id == own.network.encoder_id
+    assert shared.network.encoder_id.split()[-1] == CheckpointConfig.read(folder).encoder.layers
 
 
-def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_layers_are_kept_without_embeddings_and_begun_from(tiny_encoder: Path, tmp_path: Path) -> None:
     network, folder = small_network("density", tiny_encoder, "layers"), tmp_path / "heads"
     with torch.no_grad():
         for parameter in network.encoder.encoder.parameters():
@@ -92,16 +90,9 @@ def test_layers_are_kept_without_embeddings_and_may_be_an_embedded_checkpoint_s(
     # Saved again it is the same to the last bit.
     own.network.save_pretrained(tmp_path / "again")
     assert file_sha256(tmp_path / "again" / LAYERS) == file_sha256(layers)
-    # Taken out, they are looked for in the embedded checkpoints, by their digest.
-    (tmp_path / "embedded" / "judge").mkdir(parents=True)
-    layers.rename(tmp_path / "embedded" / "judge" / LAYERS)
-    assert LAYERS in refused(CheckpointError, "fetch it again", Density, folder)
-    monkeypatch.setattr(find, "WEIGHTS", tmp_path / "embedded")
-    shared = Density(folder)
-    assert (shared.score(**ROWS).values == own.score(**ROWS).values).all()
-    # One set of weights has one name, wherever its layers lie.
-    assert shared.signature() == own.signature()
-    assert shared.network.encoder_id.split()[-1] == CheckpointConfig.read(folder).encoder.layers
+    begun = DensityNetwork.create(CheckpointConfig.read(folder), start=folder)
+    for one, other in zip(begun.encoder.parameters(), own.network.encoder.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize("damage", ["cut", "no number", "another shape", "one less", "a link", "another digest"])
@@ -137,18 +128,6 @@ def test_the_folder_holds_data_only(folder: Path) -> None:
     assert (folder / "adapter" / "adapter_model.safetensors").is_file()
     assert (folder / "README.md").read_text() == "# A card\n"
     assert str(folder.parent) not in (folder / "adapter" / "adapter_config.json").read_text()
-
-
-@pytest.mark.slow
-def test_automodel_loads_it_once_registered(folder: Path) -> None:
-    code = (
-        "import sys, dialeval; assert 'transformers' not in sys.modules and 'torch' not in sys.modules\n"
-        "dialeval.register_auto_model()\n"
-        "from transformers import AutoModel\n"
-        f"print(type(AutoModel.from_pretrained({str(folder)!r})).__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["DensityNetwork"]
 
 
 def test_without_a_network_the_hub_s_client_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,24 +199,6 @@ def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder
         refused(CheckpointError, message, DensityNetwork.create, config, start=folder)
 
 
-def test_a_network_begins_from_layers(tiny_encoder: Path, tmp_path: Path) -> None:
-    earlier = small_network("density", tiny_encoder, "layers")
-    with torch.no_grad():
-        for parameter in earlier.encoder.encoder.parameters():
-            parameter.add_(0.25)
-    earlier.save_pretrained(tmp_path)
-    begun = DensityNetwork.create(CheckpointConfig.read(tmp_path), start=tmp_path)
-    stored = DensityNetwork.from_pretrained(tmp_path)
-    for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
-        assert torch.equal(one, other)
-
-
-def test_percentile_is_the_share_that_is_lower() -> None:
-    population = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    curve = np.quantile(population, np.linspace(0, 1, 201))
-    assert percentile(np.array([0.0, 1.0, 3.0, 9.0]), curve) == pytest.approx([0.0, 0.0, 0.5, 1.0])
-
-
 @pytest.mark.parametrize(
     ("curve", "shares"),
     [
@@ -245,8 +206,9 @@ def test_percentile_is_the_share_that_is_lower() -> None:
         ([0.0, 1.0, 1.0, 1.0, 2.0], {0.0: 0.0, 0.5: 0.125, 1.0: 0.25, 1.5: 0.875, 2.0: 1.0}),
         ([0.0, 1.0, 2.0, 2.0, 2.0], {0.0: 0.0, 1.0: 0.25, 1.5: 0.375, 2.0: 0.5, 3.0: 1.0}),
         ([1.0, 1.0, 1.0, 1.0, 1.0], {0.0: 0.0, 1.0: 0.0, 2.0: 1.0}),
+        ([1.0, 2.0, 3.0, 4.0, 5.0], {0.0: 0.0, 1.0: 0.0, 3.0: 0.5, 9.0: 1.0}),
     ],
-    ids=["low end", "middle", "high end", "all"],
+    ids=["low end", "middle", "high end", "all", "none"],
 )
 def test_a_percentile_among_equals_counts_those_that_are_lower(curve: list[float], shares: dict[float, float]) -> None:
     assert percentile(np.array(list(shares)), np.array(curve)).tolist() == list(shares.values())

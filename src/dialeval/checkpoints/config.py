@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, get_args
 import torch
 
 from dialeval.checkpoints.find import BASE_ENCODER, CheckpointError, file_sha256, find_encoder, first_line
-from dialeval.checkpoints.untrusted import check_config, check_files, shown
+from dialeval.checkpoints.untrusted import check_config, check_files, read_json, shown
 from dialeval.encoders.layout import PairFormat
 from dialeval.version import __version__
 
@@ -81,14 +81,11 @@ class CheckpointConfig:
         """Read and check a folder's `config.json`."""
         check_files(folder)
         path = folder / "config.json"
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise CheckpointError(f"{folder} has no config.json, so it is not a checkpoint folder") from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
-        if not isinstance(raw, dict) or raw.get("model_type") != "dialeval":
-            model_type = shown(raw.get("model_type") if isinstance(raw, dict) else type(raw).__name__)
+        if not path.exists():
+            raise CheckpointError(f"{folder} has no config.json, so it is not a checkpoint folder")
+        raw = read_json(path)
+        if raw.get("model_type") != "dialeval":
+            model_type = shown(raw.get("model_type"))
             raise CheckpointError(f"{folder} is not a dialeval checkpoint (its model_type is {model_type})")
         version = raw.get("format_version")
         if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
@@ -99,7 +96,9 @@ class CheckpointConfig:
             check_config(raw)
             known = {entry.name for entry in fields(cls)}
             values = {key: value for key, value in raw.items() if key in known}
-            values["encoder"] = _checked_encoder(raw["encoder"])
+            values["encoder"] = EncoderSource(**raw["encoder"])
+            if values["encoder"].tuning not in get_args(Tuning):
+                raise ValueError(f"the encoder's tuning is none of {', '.join(get_args(Tuning))}")
             values["layout"] = PairFormat(**raw["layout"])
             values["contaminated_by"] = tuple(raw.get("contaminated_by", ()))
             return cls(**values)
@@ -107,13 +106,6 @@ class CheckpointConfig:
             raise CheckpointError(f"{path} is damaged: {error.args[0]} is missing") from None
         except (TypeError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
-
-
-def _checked_encoder(raw: Mapping[str, Any]) -> EncoderSource:
-    source = EncoderSource(**raw)
-    if source.tuning not in get_args(Tuning):
-        raise ValueError(f"the encoder's tuning is none of {', '.join(get_args(Tuning))}")
-    return source
 
 
 def current_versions() -> dict[str, str]:

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dialeval.checkpoints import CheckpointError as CheckpointError
 from dialeval.checkpoints.catalogue import base_encoders, checkpoint_named, checkpoints
-from dialeval.checkpoints.packages import DamagedPackage, from_packages
+from dialeval.checkpoints.packages import from_packages
 from dialeval.io.files import first_line as first_line
 from dialeval.io.files import is_reachable, parse_json
-from dialeval.io.harmless import one_line
 from dialeval.version import how_to_install
 
 WEIGHTS = Path(__file__).parents[1] / "weights"
@@ -28,13 +28,6 @@ ORG = "dialeval"
 
 #: Nothing but data is ever fetched: no pickles, no Python files.
 DATA_FILES = ["*.json", "*.safetensors", "*.txt", "*.model", "README.md"]
-
-
-class CheckpointError(RuntimeError):
-    """Weights could not be found, or are not what they should be; the message says what to do, in one line."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(one_line(message))
 
 
 @dataclass(frozen=True)
@@ -179,11 +172,7 @@ def cached(name: str, revision: str | None) -> Located | None:
 def packaged(name: str) -> Located | None:
     """A base encoder from the packages that the catalogue names for it, if they are installed."""
     listed = base_encoders().get(name)
-    try:
-        folder = None if listed is None else from_packages(listed)
-    except DamagedPackage as error:
-        raise CheckpointError(str(error)) from None
-    if folder is None or listed is None:
+    if listed is None or (folder := from_packages(listed)) is None:
         return None
     # Its weights are looked at wherever they come from.
     _check_files(folder, {name: digest for name, digest in listed.files.items() if name != "model.safetensors"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -80,9 +80,7 @@ def load_encoder(folder: Path, vocabulary: int, *, trainable: bool = False) -> n
     """
     check_files(folder)
     raw = encoder_settings(folder / "config.json")
-    encoder: Any = None if trainable else _ordinary_bert(folder, raw)
-    if encoder is None:
-        encoder = _of_transformers(folder, raw)
+    encoder: Any = (None if trainable else _ordinary_bert(folder, raw)) or _of_transformers(folder, raw)
     known = encoder.get_input_embeddings().num_embeddings
     if vocabulary > known + MAX_NEW_TOKENS:
         raise CheckpointError(
@@ -229,12 +227,18 @@ def load_layers(encoder: nn.Module, path: Path) -> nn.Module:
     """The encoder with the layers of a checkpoint in place of its own."""
     asked = {name: tuple(tensor.shape) for name, tensor in tuned_state(encoder).items()}
     matrices = [name for name, shape in asked.items() if len(shape) == 2]
-    if tensor_shapes(path, counts=matrices) != asked | {name + _SCALE: (asked[name][0], 1) for name in matrices}:
+    scales = {name + _SCALE: (asked[name][0], 1) for name in matrices}
+    load_exactly(encoder, unpacked(_fitting(path, asked | scales, counts=matrices)), kept="embeddings.")
+    return encoder
+
+
+def _fitting(path: Path, shapes: Mapping[str, Any], counts: Collection[str] = ()) -> dict[str, torch.Tensor]:
+    """The tensors of a file that has all of these shapes and no other."""
+    if tensor_shapes(path, counts=counts) != shapes:
         raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
     stored = load_file(path)
     check_finite(stored, path)
-    load_exactly(encoder, unpacked(stored), kept="embeddings.")
-    return encoder
+    return stored
 
 
 def with_lora(encoder: nn.Module, settings: LoraSettings) -> nn.Module:
@@ -270,19 +274,14 @@ def load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module
     if not weights.is_file():
         raise CheckpointError(f"{folder} has no adapter_model.safetensors; the checkpoint is incomplete")
     settings = adapter_settings(folder)
-    adapted = None if trainable else _plain_linears(encoder, settings["target_modules"])
-    if adapted:
+    if not trainable and (adapted := _plain_linears(encoder, settings["target_modules"])):
         return _merged(encoder, adapted, weights, settings)
     from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict
 
     try:
         wrapped: Any = _with_adapter(encoder, LoraConfig(**settings))
-        expected = {key: tuple(tensor.shape) for key, tensor in get_peft_model_state_dict(wrapped).items()}
-        if expected != tensor_shapes(weights):
-            raise CheckpointError(f"{weights} does not fit the encoder that it is for; fetch both again")
-        stored = load_file(weights)
-        check_finite(stored, weights)
-        set_peft_model_state_dict(wrapped, stored)
+        shapes = {key: tuple(tensor.shape) for key, tensor in get_peft_model_state_dict(wrapped).items()}
+        set_peft_model_state_dict(wrapped, _fitting(weights, shapes))
         merged: nn.Module = wrapped if trainable else wrapped.merge_and_unload()
     except CheckpointError:
         raise
@@ -306,17 +305,9 @@ def _merged(encoder: nn.Module, layers: Mapping[str, nn.Linear], path: Path, set
     """The encoder with an adapter added to its weights, to the last bit as PEFT does it."""
     rank, alpha = settings["r"], settings["lora_alpha"]
     scaling = alpha / math.sqrt(rank) if settings["use_rslora"] else alpha / rank
-    expected = {}
-    for name, layer in layers.items():
-        expected[_lora(name, "A")] = (rank, layer.in_features)
-        expected[_lora(name, "B")] = (layer.out_features, rank)
-    if expected != tensor_shapes(path):
-        raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
-    try:
-        stored = load_file(path)
-    except Exception as error:
-        raise CheckpointError(f"{path.parent} does not hold a usable adapter: {first_line(error)}") from None
-    check_finite(stored, path)
+    shapes = {_lora(name, "A"): (rank, layer.in_features) for name, layer in layers.items()}
+    shapes |= {_lora(name, "B"): (layer.out_features, rank) for name, layer in layers.items()}
+    stored = _fitting(path, shapes)
     for name, layer in layers.items():
         inward, outward = stored[_lora(name, "A")].float(), stored[_lora(name, "B")].float()
         layer.weight.data += (outward @ inward) * scaling

@@ -109,12 +109,12 @@ class Network(nn.Module):
         `lora=None` leaves every weight of the encoder trainable. `start` names a checkpoint of any
         approach (with one encoder) whose adapter or layers every encoder of this network begins from.
         """
-        located = find_encoder(config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256)
-        tokenizer = load_tokenizer(located.folder, config.layout)
+        folder = base_of(config.encoder)
+        tokenizer = load_tokenizer(folder, config.layout)
         begun = None if start is None else _start_folder(start, config.encoder)
         base = {}
         for name in cls.encoders:
-            encoder = load_encoder(located.folder, len(tokenizer), trainable=True)
+            encoder = load_encoder(folder, len(tokenizer), trainable=True)
             if config.encoder.tuning == "layers":
                 freeze_embeddings(encoder)
             if begun is not None and begun[1].tuning == "layers":
@@ -147,7 +147,7 @@ class Network(nn.Module):
                 f"{located.folder} has format {config.format_version}, and a {cls.approach} needs {cls.oldest_format}; "
                 "train or tune it again, from the embedded one"
             )
-        tokenizer = load_tokenizer(tokenizer_folder(located.folder, config), config.layout)
+        tokenizer = load_tokenizer(tokenizer_folder(located.folder, config.encoder), config.layout)
         weights = located.folder / "model.safetensors"
         skeleton = located.folder / ENCODER_CONFIG
         stands_alone = config.encoder.tuning == "full" and skeleton.is_file()
@@ -162,12 +162,8 @@ class Network(nn.Module):
                 raise CheckpointError(
                     f"{source} comes from the Hub but names a folder of this machine as its encoder; do not use it"
                 )
-            base_located = find_encoder(
-                config.encoder.id, revision=config.encoder.revision, sha256=config.encoder.sha256
-            )
-            base = {
-                name: load_encoder(base_located.folder, len(tokenizer), trainable=trainable) for name in cls.encoders
-            }
+            base_folder = base_of(config.encoder)
+            base = {name: load_encoder(base_folder, len(tokenizer), trainable=trainable) for name in cls.encoders}
         check_vocabulary(tokenizer, base[cls.encoders[0]], located.folder)
         if not stands_alone:
             cls._check_shapes(config, base, weights)
@@ -192,7 +188,7 @@ class Network(nn.Module):
         for name in cls.encoders:
             encoder = getattr(network, name).to(precision)
             if config.encoder.tuning != "full" and not trainable:
-                share_embeddings(encoder, (base_located.folder, len(tokenizer), chosen, precision))
+                share_embeddings(encoder, (base_folder, len(tokenizer), chosen, precision))
         return network if trainable else network.eval().requires_grad_(False)
 
     @classmethod
@@ -299,13 +295,14 @@ def unit_matrix(rows: int, columns: int | None = None) -> torch.Tensor:
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
 
 
-def tokenizer_folder(folder: Path, config: CheckpointConfig) -> Path:
+def tokenizer_folder(folder: Path, source: EncoderSource) -> Path:
     """Where the tokenizer of a checkpoint lies: in its own folder if there are files of one, else with its encoder."""
-    source = config.encoder
-    if source.tuning == "full":
-        return folder
-    if source.tuning == "lora" and any((folder / name).is_file() for name in TOKENIZER_FILES):
-        return folder
+    has_files = source.tuning == "lora" and any((folder / name).is_file() for name in TOKENIZER_FILES)
+    return folder if source.tuning == "full" or has_files else base_of(source)
+
+
+def base_of(source: EncoderSource) -> Path:
+    """The folder of a base encoder, of which the weights are those of its digest."""
     return find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
 
 
@@ -349,11 +346,8 @@ def save_adapter(adapted: nn.Module, folder: Path) -> None:
     state = get_peft_model_state_dict(adapted)
     half = {key: tensor.detach().cpu().to(torch.float16).contiguous() for key, tensor in state.items()}
     config: Any = adapted.peft_config["default"]  # type: ignore[index]
-    kept, config.base_model_name_or_path = config.base_model_name_or_path, BASE_NAME_IN_CONFIG
+    # PEFT would write the folder from which the base was loaded; the base is named in config.json.
+    kept, config.base_model_name_or_path = config.base_model_name_or_path, None
     config.save_pretrained(str(folder))
     config.base_model_name_or_path = kept
     replace_file(folder / "adapter_model.safetensors", lambda path: save_file(half, path))
-
-
-#: PEFT would write the folder from which the base was loaded; the base is named in config.json.
-BASE_NAME_IN_CONFIG = None

