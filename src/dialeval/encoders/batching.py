@@ -8,7 +8,7 @@ float32 features move by less than 1e-5).
 from __future__ import annotations
 
 import warnings
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from dialeval.core.exchange import Exchange
-from dialeval.encoders.base import first_token, takes_segments
+from dialeval.encoders.base import first_token
 from dialeval.encoders.int8 import has_fast_int8, run_in_int8, times_as_fast, weights_together
 from dialeval.encoders.layout import PairTokenizer, TokenPair
 from dialeval.io.files import progress_bar
@@ -149,20 +149,14 @@ def speed_up(
 
     Where int8 was chosen by `auto` and the layers are of a kind that cannot, that is float32.
     """
-    if precision == "int8":
-        if all(run_in_int8(encoder, _samples(encoder, tokenizer)) for encoder in encoders):
-            return "int8"
-        if asked != "auto":
-            raise ValueError("this encoder's layers are of a kind that does not run in int8; use float32")
-        precision = "float32"
-    return precision
-
-
-def _samples(encoder: Any, tokenizer: PairTokenizer) -> dict[str, Tensor]:
+    if precision != "int8":
+        return precision
     samples = collate(tokenizer.pairs(_SAMPLES), tokenizer.pad_id, segment_ids=tokenizer.layout.segment_ids)
-    if not takes_segments(encoder):
-        del samples["token_type_ids"]
-    return samples
+    if all(run_in_int8(encoder, samples) for encoder in encoders):
+        return "int8"
+    if asked != "auto":
+        raise ValueError("this encoder's layers are of a kind that does not run in int8; use float32")
+    return "float32"
 
 
 def default_batch_tokens(device: torch.device, width: int) -> int:
@@ -241,52 +235,37 @@ class PairEncoder:
         """Chunk after chunk in bounded memory, also for a stream that never ends."""
         iterator = iter(exchanges)
         with progress_bar("encoding", total, shown=progress) as advance, ThreadPoolExecutor(1) as other:
-            chunk = list(islice(iterator, CHUNK_ROWS))
-            pairs = self._tokenised(chunk)
-            while chunk:
+            pairs = self._tokenised(list(islice(iterator, CHUNK_ROWS)))
+            while pairs:
                 if self.ahead:
-                    following = list(islice(iterator, CHUNK_ROWS))
-                    waiting = other.submit(self._tokenised, following)
+                    waiting = other.submit(self._tokenised, list(islice(iterator, CHUNK_ROWS)))
                     yield self._encode_chunk(pairs, advance)
-                    chunk, pairs = following, waiting.result()
+                    pairs = waiting.result()
                 else:
                     yield self._encode_chunk(pairs, advance)
-                    chunk = list(islice(iterator, CHUNK_ROWS))
-                    pairs = self._tokenised(chunk)
+                    pairs = self._tokenised(list(islice(iterator, CHUNK_ROWS)))
 
     def _tokenised(self, chunk: Sequence[Exchange]) -> list[TokenPair]:
-        if not chunk:
-            return []
-        return self.tokenizer.pairs(chunk) if self.segment == "pair" else self.tokenizer.contexts(chunk)
+        lay_out = self.tokenizer.pairs if self.segment == "pair" else self.tokenizer.contexts
+        return lay_out(chunk) if chunk else []
 
     def _encode_chunk(self, pairs: Sequence[TokenPair], advance: Callable[[int], None]) -> Encoded:
-        owners: dict[bytes, list[int]] = {}
-        for row, pair in enumerate(pairs):
-            key = pair.key if self.deduplicate else pair.key + row.to_bytes(8, "little")
-            owners.setdefault(key, []).append(row)
-
-        results: list[NDArray[np.float32] | None] = [None] * len(pairs)
-        fresh: list[bytes] = []
-        for key, rows in owners.items():
-            known = self._remembered.get(key)
-            if known is None:
-                fresh.append(key)
-                continue
-            for row in rows:
-                results[row] = known
-            advance(len(rows))
-
-        distinct = [pairs[owners[key][0]] for key in fresh]
-        lengths = [len(pair.ids) for pair in distinct]
-        for batch in token_batches(lengths, self.batch_tokens, step=_STEP, same_widths=self.same_widths):
-            values = self._run([distinct[place] for place in batch])
-            for key, value in zip((fresh[place] for place in batch), values, strict=True):
-                for row in owners[key]:
-                    results[row] = value
-                if self.deduplicate:
-                    self._remember(key, value)
-            advance(sum(len(owners[fresh[place]]) for place in batch))
-        encoded = np.stack([row for row in results if row is not None])
+        keys = [pair.key for pair in pairs]
+        if not self.deduplicate:
+            keys = [key + row.to_bytes(8, "little") for row, key in enumerate(keys)]
+        rows, of_key = Counter(keys), dict(zip(keys, pairs, strict=True))
+        known = {key: self._remembered[key] for key in rows if key in self._remembered}
+        advance(sum(rows[key] for key in known))
+        fresh = [key for key in rows if key not in known]
+        lengths = [len(of_key[key].ids) for key in fresh]
+        for places in token_batches(lengths, self.batch_tokens, step=_STEP, same_widths=self.same_widths):
+            batch = [fresh[place] for place in places]
+            values = self._run([of_key[key] for key in batch])
+            known |= dict(zip(batch, values, strict=True))
+            if self.deduplicate:
+                self._remember(batch, values)
+            advance(sum(rows[key] for key in batch))
+        encoded = np.stack([known[key] for key in keys])
         if self.heads is not None:
             encoded = self._through_heads(torch.from_numpy(encoded), self.heads)
         return Encoded(encoded, np.array([pair.cut for pair in pairs]))
@@ -311,11 +290,12 @@ class PairEncoder:
             raise ValueError("the network gives values that are no numbers; its weights are damaged: fetch them again")
         return rows
 
-    def _remember(self, key: bytes, value: NDArray[np.float32]) -> None:
-        # A copy: a view would keep its whole batch alive.
-        self._remembered[key] = value.copy()
-        while len(self._remembered) * (value.nbytes + len(key) + 200) > REMEMBERED_BYTES:
-            self._remembered.popitem(last=False)
+    def _remember(self, keys: Sequence[bytes], values: NDArray[np.float32]) -> None:
+        for key, value in zip(keys, values, strict=True):
+            # A copy: a view would keep its whole batch alive.
+            self._remembered[key] = value.copy()
+            while len(self._remembered) * (value.nbytes + len(key) + 200) > REMEMBERED_BYTES:
+                self._remembered.popitem(last=False)
 
 
 def token_batches(
@@ -345,21 +325,16 @@ def _width(network: nn.Module) -> int:
 
 def collate(pairs: Sequence[TokenPair], pad_id: int, *, segment_ids: bool) -> dict[str, Tensor]:
     """Pad pairs to one rectangle of tensors, as the encoder's forward takes them."""
-    width = _padded(max(len(pair.ids) for pair in pairs), _STEP)
-    ids = np.full((len(pairs), width), pad_id, dtype=np.int64)
-    mask = np.zeros((len(pairs), width), dtype=np.int64)
-    types = np.zeros((len(pairs), width), dtype=np.int64)
+    shape = (len(pairs), _padded(max(len(pair.ids) for pair in pairs), _STEP))
+    ids, mask, types = np.full(shape, pad_id), np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
     for row, pair in enumerate(pairs):
         length = len(pair.ids)
         ids[row, :length] = pair.ids
         mask[row, :length] = 1
         if segment_ids:
             types[row, pair.boundary : length] = 1
-    return {
-        "input_ids": torch.from_numpy(ids),
-        "attention_mask": torch.from_numpy(mask),
-        "token_type_ids": torch.from_numpy(types),
-    }
+    tensors = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+    return {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
 
 
 #: Of widths: fewer distinct shapes, aligned matrix tiles.

@@ -137,16 +137,13 @@ class Product:
         if len(large) < _FEWEST:
             large = pad(large, (0, 0, 0, _FEWEST - len(large)))
         rest = torch.addmm(self.bias, large, self.large_weight)[: len(inputs)]
-        product = self._multiplied(rows)
+        product = _multiplied(rows.whole, rows.zero, self.packed, self.steps, self.zeros)
         return torch.addcmul(rest, product, rows.steps, out=product if out is None else out)
 
     def added_to(self, others: Tensor, rows: _Rows) -> Tensor:
         """The product of whole rows plus what goes around it; no channel is taken to be large."""
-        product = self._multiplied(rows)
+        product = _multiplied(rows.whole, rows.zero, self.packed, self.steps, self.zeros)
         return torch.addcmul(others, product, rows.steps, out=product).add_(self.bias)
-
-    def _multiplied(self, rows: _Rows) -> Tensor:
-        return _multiplied(rows.whole, rows.zero, self.packed, self.steps, self.zeros)
 
 
 def _multiplied(whole: Tensor, zero: int, packed: Tensor, steps: Tensor, zeros: Tensor) -> Tensor:

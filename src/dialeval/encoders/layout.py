@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -103,8 +104,8 @@ class PairTokenizer:
         self._backend: Any = Tokenizer.from_str(backend.to_str())
         self._backend.no_padding()
         self._backend.no_truncation()
-        self._prefix, self._middle, self._suffix = self._template("a", "b")
-        self._single_prefix, _, self._single_suffix = self._template("a", None)
+        self._prefix, self._middle, self._suffix = self._template("b")
+        self._single_prefix, _, self._single_suffix = self._template(None)
         self._backend.encode_special_tokens = True
         self._separator_id = self._find_separator(layout.separator)
         # Asked for where it is used only: not every vocabulary has one.
@@ -119,10 +120,7 @@ class PairTokenizer:
 
     def pairs(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
         """Token ids of every (facts, context, response)."""
-        contexts = self._contexts(exchanges)
-        facts = self._facts(exchanges)
-        pieces = [*self._pieces(contexts), *(exchange.response for exchange in exchanges)]
-        of_text = self._tokenise([*pieces, *(fact for known in facts for fact in known)])
+        contexts, facts, of_text = self._read(exchanges, [exchange.response for exchange in exchanges])
         return [
             self._assemble(self._join(context, of_text), of_text[exchange.response], self._lay_facts(known, of_text))
             for exchange, context, known in zip(exchanges, contexts, facts, strict=True)
@@ -161,17 +159,12 @@ class PairTokenizer:
                 windows.append(piece)
                 size = length
         windows = [window for window in windows if window.strip()]
-        return (
-            [*windows[: MAX_WINDOWS - 1], "".join(windows[MAX_WINDOWS - 1 :])]
-            if len(windows) > MAX_WINDOWS
-            else windows
-        )
+        whole = windows[: MAX_WINDOWS - 1]
+        return [*whole, "".join(windows[len(whole) :])] if len(windows) > MAX_WINDOWS else windows
 
     def contexts(self, exchanges: Sequence[Exchange]) -> list[TokenPair]:
         """Token ids of every context alone, as a single segment."""
-        contexts = self._contexts(exchanges)
-        facts = self._facts(exchanges)
-        of_text = self._tokenise([*self._pieces(contexts), *(fact for known in facts for fact in known)])
+        contexts, facts, of_text = self._read(exchanges)
         whole = self.layout.max_length - len(self._single_prefix) - len(self._single_suffix)
         laid: list[TokenPair] = []
         for context, known in zip(contexts, facts, strict=True):
@@ -183,18 +176,20 @@ class PairTokenizer:
             laid.append(TokenPair(single, len(single), facts_cut or len(kept) < len(ids)))
         return laid
 
-    def _contexts(self, exchanges: Sequence[Exchange]) -> list[tuple[str, ...]]:
-        """The turns to join; facts are the first of them where they have no place of their own."""
+    def _read(
+        self, exchanges: Sequence[Exchange], responses: Sequence[str] = ()
+    ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]], dict[str, list[int]]]:
+        """The turns to join, the facts that get a place of their own, and the token ids of all texts."""
         last = slice(None if self.layout.turns is None else -self.layout.turns, None)
-        if self.layout.facts_budget is None:
-            return [exchange.facts + exchange.context[last] for exchange in exchanges]
-        return [exchange.context[last] for exchange in exchanges]
-
-    def _facts(self, exchanges: Sequence[Exchange]) -> list[tuple[str, ...]]:
-        """Facts that get a place of their own, without the words that a corpus puts before each."""
-        if self.layout.facts_budget is None:
-            return [()] * len(exchanges)
-        return [tuple(_FACT_MARK.sub("", fact) for fact in exchange.facts) for exchange in exchanges]
+        contexts = [exchange.context[last] for exchange in exchanges]
+        # Without the words that a corpus puts before each.
+        facts = [tuple(_FACT_MARK.sub("", fact) for fact in exchange.facts) for exchange in exchanges]
+        if self.layout.facts_budget is None:  # then they are the first turns, as they stand
+            contexts = [exchange.facts + context for exchange, context in zip(exchanges, contexts, strict=True)]
+            facts = [()] * len(exchanges)
+        if self._separator_id is None:
+            contexts = [(self.layout.separator.join(context),) for context in contexts]
+        return contexts, facts, self._tokenise([*chain(*contexts, *facts), *responses])
 
     def _lay_facts(self, facts: tuple[str, ...], of_text: dict[str, list[int]]) -> tuple[list[int], bool]:
         """The facts one after another within their budget, and whether that cut them."""
@@ -205,11 +200,6 @@ class PairTokenizer:
                 laid.append(self._facts_separator_id)
         kept = laid[: self._facts_budget]
         return kept, len(kept) < len(laid)
-
-    def _pieces(self, contexts: Sequence[tuple[str, ...]]) -> Iterable[str]:
-        if self._separator_id is None:
-            return [self.layout.separator.join(context) for context in contexts]
-        return [turn for context in contexts for turn in context]
 
     def _tokenise(self, texts: Iterable[str]) -> dict[str, list[int]]:
         distinct = list(dict.fromkeys(texts))
@@ -223,11 +213,9 @@ class PairTokenizer:
         return {text: encoding.ids for text, encoding in zip(distinct, encoded, strict=True)}
 
     def _join(self, context: tuple[str, ...], of_text: dict[str, list[int]]) -> list[int]:
-        if self._separator_id is None:
-            return of_text[self.layout.separator.join(context)]
         joined: list[int] = []
         for position, turn in enumerate(context):
-            if position:
+            if position and self._separator_id is not None:
                 joined.append(self._separator_id)
             joined.extend(of_text[turn])
         return joined
@@ -248,10 +236,10 @@ class PairTokenizer:
         ids = np.array([*head, *kept_response, *self._suffix], dtype=np.int32)
         return TokenPair(ids, len(head), cut)
 
-    def _template(self, first: str, second: str | None) -> tuple[list[int], list[int], list[int]]:
+    def _template(self, second: str | None) -> tuple[list[int], list[int], list[int]]:
         """The special tokens before, between and behind the segments, read off a short example."""
         try:
-            encoding = self._backend.encode(first, second) if second is not None else self._backend.encode(first)
+            encoding = self._backend.encode("a", second)
         except Exception as error:  # the library has no kind of its own
             raise ValueError(f"the tokenizer does not read a letter ({error}); use another one") from None
         runs: list[list[int]] = [[]]
