@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from dialeval.core.exchange import BadRow, EmptyPolicy, Exchange, check_empty, exchanges_from_columns
 from dialeval.readers.pairing import check_level
-from dialeval.registry import check_given, metric_class
+from dialeval.registry import check_given, load, metric_class
 from dialeval.registry.interface import Level, Metric, Scale
 
 _INPUTS = """
@@ -88,22 +88,10 @@ class DialogueModule:
         """A module is there, even while no rows have been added to it."""
         return True
 
-    def add(
-        self,
-        *,
-        prediction: Any = None,
-        reference: Any = None,
-        context: Any = None,
-        predictions: Any = None,
-        references: Any = None,
-        contexts: Any = None,
-    ) -> None:
+    def add(self, *, prediction: Any = None, reference: Any = None, context: Any = None, **combined: Any) -> None:
         """Add one row. A combination of modules gives its parts the plural names."""
-        self.add_batch(
-            predictions=[prediction if predictions is None else predictions],
-            references=[reference if references is None else references],
-            contexts=[context if contexts is None else contexts],
-        )
+        row = {"predictions": prediction, "references": reference, "contexts": context} | combined
+        self.add_batch(**{name: [cell] for name, cell in row.items()})
 
     def add_batch(
         self,
@@ -170,28 +158,23 @@ class DialogueModule:
         metric = loaded(self.metric_name, **given)
         if level == "dialogue" and following is not None:
             raise ValueError("following is for single responses; a whole dialogue holds every turn, so leave it out")
-        of_turns = {"following": following, "speakers": None if level == "dialogue" else speakers}
-        exchanges = _exchanges(predictions, contexts, references, facts=facts, empty=empty, **of_turns)
         if level == "dialogue":
-            scores = metric.score_dialogues(
-                [(*row.context, row.response) for row in exchanges],
-                facts=[row.facts for row in exchanges],
-                speakers=speakers,
-                scale=scale,
-            )
+            rows = _exchanges(predictions, contexts, references, facts=facts, empty=empty)
+            dialogues = [(*row.context, row.response) for row in rows]
+            known = [row.facts for row in rows]
+            scores = metric.score_dialogues(dialogues, facts=known, speakers=speakers, scale=scale)
         else:
-            scores = metric.score_exchanges(exchanges, scale=scale)
+            beside = {"facts": facts, "following": following, "speakers": speakers}
+            rows = _exchanges(predictions, contexts, references, empty=empty, **beside)
+            scores = metric.score_exchanges(rows, scale=scale)
         result = scores.to_dict()
-        # What stands beside the one value of a whole system: its interval, PRD's curves.
-        beside = {"details": result["details"]} if metric.info.level is Level.SYSTEM and "details" in result else {}
+        shown = ["aspects", "intervals", "reasons", "signature", "n_truncated", "n_empty"]
+        if metric.info.level is Level.SYSTEM:  # what stands beside the one value: its interval, PRD's curves
+            shown.append("details")
         return {
             self.metric_name: result["aggregate"],
             "scores": result["values"],
-            **{key: result[key] for key in ("aspects", "intervals", "reasons") if key in result},
-            "signature": result["signature"],
-            "n_truncated": result["n_truncated"],
-            "n_empty": result["n_empty"],
-            **beside,
+            **{key: result[key] for key in shown if key in result},
         }
 
     def _forget(self) -> None:
@@ -206,6 +189,12 @@ class DialogueModule:
         self.file_paths = self.filelocks = self.cache_file_name = self.filelock = None
 
 
+@lru_cache(maxsize=8)
+def loaded(name: str, **options: Any) -> Metric:
+    """A metric with those of the options that are given, read once per process, whichever module asks for it."""
+    return load([name], **{key: value for key, value in options.items() if value is not None})[name]
+
+
 def _exchanges(predictions: Any, contexts: Any, references: Any, **beside: Any) -> list[Exchange]:
     """The columns as checked exchanges, whose errors then say `predictions`, as `evaluate` does."""
     try:
@@ -214,18 +203,3 @@ def _exchanges(predictions: Any, contexts: Any, references: Any, **beside: Any) 
         raise
     except ValueError as error:
         raise ValueError(str(error).replace("responses", "predictions")) from None
-
-
-@lru_cache(maxsize=8)
-def loaded(
-    name: str,
-    checkpoint: str | Path | None = None,
-    device: str | None = None,
-    dtype: str | None = None,
-    batch_tokens: int | None = None,
-) -> Metric:
-    """A metric, read once per process and kept, whichever module asks for it."""
-    from dialeval.registry import load
-
-    options = {"checkpoint": checkpoint, "device": device, "dtype": dtype, "batch_tokens": batch_tokens}
-    return load([name], **{key: value for key, value in options.items() if value is not None})[name]
