@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,18 @@ SCRIPT = TRAINING / "density.py"
 STEPS = {"warmup": 2, "learning_rate": 0.01, "log_every": 1, "evaluate_every": 4, "save_every": 4, "max_length": 48}
 
 
-def overrides(encoder: Path, steps: int) -> list[str]:
-    """The settings of a short training of DENSITY."""
+#: Of DENSITY alone.
+DENSITY = {
+    "validation": "{corpus: chat, split: validation, contexts: 10, candidates: 4}",
+    "training.batch_contexts": 4,
+    "fit.corpora": "[{name: chat, splits: [train], pairs: null}]",
+    "fit.shrinkage": "{human: 0.05, background: 0.2}",
+    "fit.held_out_pairs": 30,
+}
+
+
+def overrides(encoder: Path, steps: int, own: Mapping[str, Any] = DENSITY) -> list[str]:
+    """The settings of a short training on the dialogues that all training tests share."""
     values = {
         "encoder": str(encoder),
         "start_from": "null",
@@ -34,13 +44,9 @@ def overrides(encoder: Path, steps: int) -> list[str]:
         "leave_out": "overlaps.json",
         "corpora": "[{name: chat, splits: [train], share: 1.0}]",
         "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
-        "validation": "{corpus: chat, split: validation, contexts: 10, candidates: 4}",
-        "training.batch_contexts": 4,
         "training.steps": steps,
         **{f"training.{key}": value for key, value in STEPS.items()},
-        "fit.corpora": "[{name: chat, splits: [train], pairs: null}]",
-        "fit.shrinkage": "{human: 0.05, background: 0.2}",
-        "fit.held_out_pairs": 30,
+        **own,
     }
     return settings(f"{key}={value}" for key, value in values.items())
 
@@ -60,11 +66,15 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "HF_HUB_OFFLINE": "1"}
 
 
-def run_here(words: list[str]) -> None:
+def run_here(words: Iterable[object]) -> None:
     """Run a script in this process; its first word is its path."""
+    script, *_ = given = list(map(str, words))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", words)
-        importlib.import_module(Path(words[0]).stem).main()
+        patch.setattr(sys, "argv", given)
+        try:
+            importlib.import_module(Path(script).stem).main()
+        finally:  # a setting of the whole thread, which would follow the other tests
+            torch.set_flush_denormal(False)
 
 
 def run_in_two_processes(words: list[str]) -> None:
@@ -103,7 +113,7 @@ class Killed(BaseException):
     """Stands for a signal: nothing of ours catches it."""
 
 
-def killed_after_saves(words: list[str], count: int) -> None:
+def killed_after_saves(words: Iterable[object], count: int) -> None:
     """Run a script in this process and kill it after it has saved so often."""
     run = importlib.import_module("common").Run
     original, done = run.save, [0]

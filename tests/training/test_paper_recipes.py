@@ -16,8 +16,6 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     BertConfig,
     BertForPreTraining,
-    GPT2Config,
-    GPT2LMHeadModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
     RobertaForMaskedLM,
@@ -25,6 +23,8 @@ from transformers import (
 
 import dialeval
 from common import read_recipe
+from shell import write_rows
+from small_resources import write_causal_model
 from tiny_words import WORDS
 from training_runs import RECIPES, TRAINING, log_of, run_here, settings
 
@@ -58,10 +58,12 @@ def bert(folder: Path, tiny: Path) -> Path:
 def roberta(folder: Path) -> Path:
     """One kind of segment, positions that begin behind the padding's id, bytes for letters."""
     torch.manual_seed(0)
-    vocabulary = _bytes("<s>", "<pad>", "</s>", "<unk>", "<mask>")
-    tokenizer = _byte_level(vocabulary)
-    ends = ("</s>", vocabulary["</s>"]), ("<s>", vocabulary["<s>"])
-    tokenizer.post_processor = processors.RobertaProcessing(*ends)
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    vocabulary = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
     special = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>"}
     special |= {"pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
@@ -70,35 +72,11 @@ def roberta(folder: Path) -> Path:
     return folder
 
 
-def gpt2(folder: Path) -> Path:
-    """The decoder of CMN."""
-    torch.manual_seed(0)
-    vocabulary = _bytes("<|endoftext|>")
-    tokenizer = _byte_level(vocabulary)
-    special = dict.fromkeys(("bos_token", "eos_token", "unk_token"), "<|endoftext|>")
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
-    config = GPT2Config(vocab_size=len(vocabulary), n_positions=512, n_embd=32, n_layer=2, n_head=4)
-    GPT2LMHeadModel(config).save_pretrained(folder)
-    return folder
-
-
-def _bytes(*special: str) -> dict[str, int]:
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    return {piece: number for number, piece in enumerate([*special, *letters])}
-
-
-def _byte_level(vocabulary: dict[str, int]) -> Tokenizer:
-    tokenizer = Tokenizer(models.BPE(vocabulary, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    return tokenizer
-
-
 @pytest.fixture(scope="module")
 def encoders(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     root = tmp_path_factory.mktemp("encoders")
-    made = {"roberta-base": roberta, "gpt2": gpt2}
-    return {"bert-base-uncased": bert(root / "bert", tiny_encoder), **{name: made[name](root / name) for name in made}}
+    bert_base, decoder = bert(root / "bert", tiny_encoder), write_causal_model(root / "gpt2")
+    return {"bert-base-uncased": bert_base, "roberta-base": roberta(root / "roberta"), "gpt2": decoder}
 
 
 @pytest.fixture(scope="module")
@@ -110,26 +88,21 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def text() -> str:
         return " ".join(rng.choices(WORDS, k=rng.randint(4, 8)))
 
-    def write(name: str, split: str, rows: list[dict[str, Any]]) -> None:
-        (root / name).mkdir(exist_ok=True)
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (root / name / f"{split}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
-
     for name in ("dailydialog", "convai2", "empathetic_dialogues", "self_dialogue", "topical_chat"):
         for split in ("train", "train_partial", "train_partial_prefixes", "validation"):
             rows = [{"id": f"{name}-{split}-{at}", "utterances": [text() for _ in range(4)]} for at in range(40)]
-            write(name, split, rows)
+            write_rows(root / name / f"{split}.jsonl", rows)
     kinds = ("positive_responses", "adversarial_negative_responses", "random_negative_responses")
     groups = [
         {"id": f"pp-{at}", "context": [text(), text()], **{kind: [text() for _ in range(5)] for kind in kinds}}
         for at in range(60)
     ]
-    write("dailydialog_pp", "validation", groups)
+    write_rows(root / "dailydialog_pp" / "validation.jsonl", groups)
     rated = [
         {"id": f"r{at}", "context": [text()], "response": text(), "scores": {"coherence": rng.randint(1, 5)}}
         for at in range(40)
     ]
-    (root / "rated.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rated))
+    write_rows(root / "rated.jsonl", rated)
     (root / "overlaps.json.gz").write_bytes(gzip.compress(b"{}"))
     return root
 
@@ -137,22 +110,17 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def settings_of(recipe: dict[str, Any], corpora: Path) -> dict[str, Any]:
     """What a test changes: where encoders lie, how long is trained, and how much is looked at meanwhile."""
     approach = recipe["approach"]
-    changed: dict[str, Any] = {}
     stages = ["training"] if approach in ("density", "cmn") else ["pretraining", "fine_tuning"]
-    for stage in stages:
-        changed |= {f"{stage}.{key}": STEPS for key in ("steps", "evaluate_every", "save_every", "log_every")}
-    if approach in ("density", "cmn"):
-        changed |= {"validation.contexts": 8}
+    counts = ("steps", "evaluate_every", "save_every", "log_every")
+    changed: dict[str, Any] = {f"{stage}.{key}": STEPS for stage in stages for key in counts}
+    if approach == "quantidce":
+        return changed | {"ratings": {"benchmark": str(corpora / "rated.jsonl"), "held_out": 10}}
     if approach == "cmn":
         graded = {**recipe["validation"]["graded"], "contexts": 6, "final_contexts": 6, "quantile_contexts": 10}
         changed |= {"validation.graded": graded}
     if approach == "density":
         changed |= {"fit.held_out_pairs": 20}
-    if approach == "deb":
-        changed |= {"validation.contexts": 8}
-    if approach == "quantidce":
-        changed |= {"ratings": {"benchmark": str(corpora / "rated.jsonl"), "held_out": 10}}
-    return changed
+    return changed | {"validation.contexts": 8}
 
 
 @pytest.mark.parametrize("encoder", ["bert-base-uncased", "roberta-base"])

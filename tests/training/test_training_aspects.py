@@ -196,14 +196,22 @@ def recipe_of(name: str, folder: Path, **changes: Any) -> Path:
 
 
 def started(script: Any, *words: Any) -> None:
-    try:
-        run_here([str(TRAINING / f"{script.__name__}.py"), *map(str, words)])
-    finally:  # a setting of the whole thread, which would follow the other tests
-        torch.set_flush_denormal(False)
+    run_here([TRAINING / f"{script.__name__}.py", *words])
 
 
 @pytest.fixture(scope="module")
-def encoders(data: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+def given(data: Path, tiny_encoder: Path) -> list[Any]:
+    """What both phases are told alike."""
+    return ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32"]
+
+
+@pytest.fixture(scope="module")
+def rated(given: list[Any], data: Path) -> list[Any]:
+    return [*given, "--ratings", data / "ratings"]
+
+
+@pytest.fixture(scope="module")
+def encoders(given: list[Any], rated: list[Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The folders of both runs: next replies alone, and the last phase after it."""
     out = tmp_path_factory.mktemp("encoders")
     layers = recipe_of(
@@ -219,10 +227,8 @@ def encoders(data: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFa
               "faithful": 3, "begin": 4},
         validation={"contexts": 3, "rows": 12, "every": 2},
     )  # fmt: skip
-    common = ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32"]
-    started(trunk, *common, "--recipe", layers, "--out", out / "trunk")
-    rated = ["--ratings", data / "ratings"]
-    started(aspects, *common, *rated, "--recipe", phase, "--out", out / "aspects")
+    started(trunk, *given, "--recipe", layers, "--out", out / "trunk")
+    started(aspects, *rated, "--recipe", phase, "--out", out / "aspects")
     return out / "trunk", out / "aspects"
 
 
@@ -230,19 +236,17 @@ def encoders(data: Path, tiny_encoder: Path, tmp_path_factory: pytest.TempPathFa
 def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
     """A judge on that encoder."""
     pairs, out = "[{name: chat, splits: [%s], pairs: 30}]", encoders[1].parent / "judge"
-    run_here([
-        str(TRAINING / "judge.py"), "--cpu", "--corpora", str(data), "--ratings", str(data / "ratings"),
-        "--out", str(out), *settings((
-            f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}",
-            "leave_out=overlaps.json", f"layout={json.dumps(LAYOUT)}",
-            f"density={pairs % 'train'}", f"human={pairs % 'validation'}", "ratings.leave_out=overlaps.json",
-            "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]", "ratings.train=[dbdc3]",
-            "ratings.labelled=[begin, convabuse]", "sound=[{name: chat, splits: [train], replies: 24}]",
-            "preferences={pairs: {liked: {train: 16, dev: 8}}, wrong: {answers: 12, chats: 8}, strength: 0.01}",
-            f"faults={{corpora: {{chat: [train], often: [train]}}, negatives: {NEGATIVES}, "
-            f"followed: {{dbdc3: no_breakdown}}, rows: {FAULTS}, held_out: {FAULTS}, beside: 2, strength: {STRENGTH}}}",
-        )),
-    ])  # fmt: skip
+    chosen = settings((
+        f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}", "leave_out=overlaps.json",
+        f"layout={json.dumps(LAYOUT)}", f"density={pairs % 'train'}", f"human={pairs % 'validation'}",
+        "ratings.leave_out=overlaps.json", "ratings.stack=[dbdc3]", "ratings.dialogues=[chats]",
+        "ratings.train=[dbdc3]", "ratings.labelled=[begin, convabuse]",
+        "sound=[{name: chat, splits: [train], replies: 24}]",
+        "preferences={pairs: {liked: {train: 16, dev: 8}}, wrong: {answers: 12, chats: 8}, strength: 0.01}",
+        f"faults={{corpora: {{chat: [train], often: [train]}}, negatives: {NEGATIVES}, "
+        f"followed: {{dbdc3: no_breakdown}}, rows: {FAULTS}, held_out: {FAULTS}, beside: 2, strength: {STRENGTH}}}",
+    ))  # fmt: skip
+    started(judge, "--cpu", "--corpora", data, "--ratings", data / "ratings", "--out", out, *chosen)
     return out / "checkpoint"
 
 
@@ -328,23 +332,20 @@ def test_processes_share_the_rows_of_a_step(encoders: tuple[Path, Path], data: P
 
 
 @pytest.mark.slow
-def test_no_steps_keep_the_mean(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path) -> None:
+def test_no_steps_keep_the_mean(encoders: tuple[Path, Path], rated: list[Any], tmp_path: Path) -> None:
     parts = [str(folder / "trunk.safetensors") for folder in encoders]
-    phase = encoders[1].parent / "aspects.yaml"
-    started(
-        aspects, "--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32", "--ratings", data / "ratings",
-        "--recipe", phase, "--out", tmp_path, "--set", "steps=0", "--set", f"start_from=[{', '.join(parts)}]",
-    )  # fmt: skip
+    chosen = settings(("steps=0", f"start_from=[{', '.join(parts)}]"))
+    started(aspects, *rated, "--recipe", encoders[1].parent / "aspects.yaml", "--out", tmp_path, *chosen)
     trunk_alone, phase_alone, mean = (load_file(part) for part in (*parts, str(tmp_path / "trunk.safetensors")))
     name = "encoder.encoder.layer.0.output.LayerNorm.bias"
     assert not torch.equal(trunk_alone[name], phase_alone[name])
     half = (trunk_alone[name].float() + phase_alone[name].float()) / 2
     torch.testing.assert_close(mean[name].float(), half, rtol=1e-3, atol=1e-4)
     # The trunk has a head for the next reply alone; of the others there is nothing to take the mean of.
-    next_reply, rated = aspects.HEADS.index("next"), aspects.HEADS.index("rated")
+    next_reply, rating = aspects.HEADS.index("next"), aspects.HEADS.index("rated")
     both = (trunk_alone["head.weight"][0].float() + phase_alone["head.weight"][next_reply].float()) / 2
     torch.testing.assert_close(mean["head.weight"][next_reply].float(), both, rtol=1e-3, atol=1e-4)
-    assert torch.equal(mean["head.weight"][rated], phase_alone["head.weight"][rated])
+    assert torch.equal(mean["head.weight"][rating], phase_alone["head.weight"][rating])
     with safe_open(tmp_path / "trunk.safetensors", framework="pt") as stored:
         made = json.loads(stored.metadata()["made"])
     assert [stage["name"] for stage in made["stages"]] == ["trunk", "aspects"]
@@ -401,10 +402,8 @@ def test_an_earlier_judge_keeps_its_encoder(judged: Path) -> None:
 def test_metrics_on_one_encoder_cost_one_pass(
     judged: Path, encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    begun = [
-        f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}",
-        f"layout={json.dumps(LAYOUT)}", "leave_out=overlaps.json",
-    ]  # fmt: skip
+    begun = [f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}"]
+    begun += [f"layout={json.dumps(LAYOUT)}", "leave_out=overlaps.json"]
     validation = "validation={corpus: chat, split: validation, contexts: 10, candidates: 3}"
     corpora, groups = "[{name: chat, splits: [train], %s}]", f"groups={json.dumps(GROUPS)}"
     own = {
@@ -416,8 +415,8 @@ def test_metrics_on_one_encoder_cost_one_pass(
                       "augmentation=[]", "ratings=null"],
     }  # fmt: skip
     for approach, more in own.items():
-        words = [str(TRAINING / f"{approach}.py"), "--cpu", "--corpora", str(data), "--out", str(tmp_path / approach)]
-        run_here([*words, *settings((*begun, *more))])
+        chosen = settings((*begun, *more))
+        run_here([f"{approach}.py", "--cpu", "--corpora", data, "--out", tmp_path / approach, *chosen])
     folders = {"judge": judged, **{name: tmp_path / name / "checkpoint" for name in own}}
     suite = dialeval.load(list(folders), checkpoints={name: str(one) for name, one in folders.items()}, device="cpu")
     assert len({id(suite[name].network.encoder) for name in folders}) == 1
@@ -434,12 +433,11 @@ def test_metrics_on_one_encoder_cost_one_pass(
 
 @pytest.mark.slow
 def test_a_phase_that_was_interrupted_tells_all_that_it_read(
-    encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
+    encoders: tuple[Path, Path], rated: list[Any], tmp_path: Path
 ) -> None:
-    common = ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32", "--ratings", data / "ratings"]
-    common += ["--recipe", encoders[1].parent / "aspects.yaml", "--out", tmp_path, "--set", "save_every=1"]
+    words = [*rated, "--recipe", encoders[1].parent / "aspects.yaml", "--out", tmp_path]
     for steps in (2, 4):
-        started(aspects, *common, "--set", f"steps={steps}")
+        started(aspects, *words, *settings(("save_every=1", f"steps={steps}")))
     whole, resumed = (
         read_trunk(str(folder / "trunk.safetensors"))[1]["stages"][-1] for folder in (encoders[1], tmp_path)
     )
@@ -448,13 +446,11 @@ def test_a_phase_that_was_interrupted_tells_all_that_it_read(
 
 @pytest.mark.slow
 def test_the_encoder_learns_from_a_judge(
-    encoders: tuple[Path, Path], data: Path, tiny_encoder: Path, tmp_path: Path
+    encoders: tuple[Path, Path], data: Path, rated: list[Any], tiny_encoder: Path, tmp_path: Path
 ) -> None:
     teacher, begun = small_checkpoint("judge", tiny_encoder, tmp_path / "judge"), encoders[1] / "trunk.safetensors"
     weights = load_file(teacher / "model.safetensors")
-    weights["heads.weight"] = (
-        weights["heads.weight"] * 100
-    )  # replies differ to an encoder that learned nothing, but little
+    weights["heads.weight"] *= 100  # replies differ to an encoder that learned nothing, but little
     save_file(weights, teacher / "model.safetensors")
     chosen = recipe_of(
         "distil", encoders[1].parent, based_on="aspects.yaml", start_from=[str(begun)], steps=20, warmup=1,
@@ -466,18 +462,17 @@ def test_the_encoder_learns_from_a_judge(
                   "softness": 2.0, "heads": ["next", "follows", "respectful"]},
         rows=yaml.safe_load((encoders[1].parent / "aspects.yaml").read_text())["rows"] | {"taught": 8},
     )  # fmt: skip
-    common = ["--corpora", data, "--encoder", tiny_encoder, "--dtype", "float32", "--ratings", data / "ratings"]
-    common += ["--recipe", chosen, "--out", tmp_path]
+    words = [*rated, "--recipe", chosen, "--out", tmp_path]
     with pytest.raises(SystemExit, match="--teach first"):
-        started(distil, *common)
-    started(distil, *common, "--teach")
+        started(distil, *words)
+    started(distil, *words, "--teach")
     parts = sorted((tmp_path / "teacher").glob("*.jsonl"))
     kept = [part.read_bytes() for part in parts]
     rows = [[json.loads(line) for line in text.splitlines()] for text in kept]
     assert [{row["split"] for row in part} for part in rows] == [{"dev"}, {"train"}, {"dev"}]
     # What went missing is scored again, the same; what is there stays.
     parts[1].unlink()
-    started(distil, *common, "--teach")
+    started(distil, *words, "--teach")
     assert [part.read_bytes() for part in parts] == kept
     judge_of_all = Judge(teacher, device="cpu")
     layout = PairFormat(max_length=40, response_budget=12)
@@ -489,13 +484,13 @@ def test_the_encoder_learns_from_a_judge(
         told = np.stack([logits[head] for head in ("next", "follows", "respectful")], axis=1)
         np.testing.assert_allclose(row["scores"], told, atol=2e-4)
     # Ratings split by their rows, and two rated replies share text with an evaluation set.
-    rated = {row["id"]: row for row in map(json.loads, (data / "ratings" / "dbdc3.jsonl").open())}
-    said = {reply for row in rows[1] for reply in row["replies"]}
-    assert said & {row["response"] for row in rated.values() if row["split"] == "train"}
-    assert not said & {row["response"] for row in rated.values() if row["split"] == "dev"}
-    assert not said & {rated[name]["response"] for name in ("dbdc3-0", "dbdc3-2")}
+    of_people = {row["id"]: row for row in map(json.loads, (data / "ratings" / "dbdc3.jsonl").open())}
+    replies = {reply for row in rows[1] for reply in row["replies"]}
+    assert replies & {row["response"] for row in of_people.values() if row["split"] == "train"}
+    assert not replies & {row["response"] for row in of_people.values() if row["split"] == "dev"}
+    assert not replies & {of_people[name]["response"] for name in ("dbdc3-0", "dbdc3-2")}
 
-    started(distil, *common)
+    started(distil, *words)
     *_, first, last, figures = [json.loads(line) for line in (tmp_path / "log.jsonl").open()]
     assert last["rating"] < first["rating"]
     assert {"dbdc3_rated", "dbdc3_next", "teacher_next", "teacher_rated_first"} <= figures.keys()
@@ -519,9 +514,8 @@ def test_the_losses_of_a_pupil_that_says_what_its_teacher_says(tiny_encoder: Pat
     scores = torch.tensor([[2.0, 1.0], [0.0, -1.0], [-2.0, 3.0]])
     pupil.groups = {"train": [distil.Group([], scores), distil.Group([], scores[:1])]}
     step = PhaseStep([], 1, ["taught"] * 3, torch.tensor([2.0, 0.0, 0.0]), ["0", "0", "1"], 5)
-    logits = torch.zeros(
-        5, len(aspects.HEADS)
-    )  # two candidates of a context, then rows: the last and the first of a group
+    # Two candidates of a context, then rows: the last and the first of a group.
+    logits = torch.zeros(5, len(aspects.HEADS))
     following, rated = aspects.HEADS.index("next"), aspects.HEADS.index("rated")
     logits[2:, following], logits[2:, rated] = torch.tensor([-2.0, 2.0, 2.0]), torch.tensor([8.0, 6.0, 6.0])
     losses = pupil.losses(step, logits)

@@ -20,7 +20,7 @@ from dialeval.core.exchange import Exchange
 from dialeval.papers.cmn import Cmn
 from shell import write_rows
 from tiny_words import WORDS
-from training_runs import STEPS, TRAINING, killed_after_saves, log_of, run_here, same, settings, weights
+from training_runs import TRAINING, killed_after_saves, log_of, overrides, run_here, same, weights
 
 pytestmark = pytest.mark.slow
 
@@ -37,52 +37,36 @@ def corpora(tiny_corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     def texts(count: int) -> list[str]:
         return [" ".join(rng.choices(WORDS, k=rng.randint(2, 7))) for _ in range(count)]
 
+    kinds = {"positive_responses": 3, "adversarial_negative_responses": 2, "random_negative_responses": 2}
     rows = [
-        {
-            "id": f"graded-{number}",
-            "context": texts(2),
-            "positive_responses": texts(3),
-            "adversarial_negative_responses": texts(2),
-            "random_negative_responses": texts(2),
-        }
+        {"id": f"graded-{number}", **{kind: texts(count) for kind, count in {"context": 2, **kinds}.items()}}
         for number in range(24)
     ]
     write_rows(root / "graded" / "validation.jsonl", rows)
     return root
 
 
-def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> list[str]:
-    values = {
-        "encoder": str(encoder),
-        "start_from": "null",
-        "lora": "{rank: 4, alpha: 8, dropout: 0.0}",
-        "layout.max_length": 48,
-        "architecture": "{latent: 4, bank: 6}",
-        "whitening_pairs": 60,
-        "decoder": "{pretrained: null, n_layer: 2, n_head: 2, n_embd: 16, dropout: 0.0, max_length: 12}",
-        "leave_out": "overlaps.json",
-        "corpora": "[{name: chat, splits: [train], share: 1.0}]",
-        "negatives": "{random: 2, same_dialogue: 1, shared_word: 0, corrupted: 1}",
-        "groups": "{name: graded, split: validation, held_out: 0.5, seed: 1}",
-        "prior_rank": 2,
-        "validation.corpus": "chat",
-        "validation.contexts": 8,
-        "validation.candidates": 4,
-        "validation.graded": "{corpus: graded, split: validation, contexts: 6, final_contexts: 8, "
-        "quantile_contexts: 12}",
-        "training.batch_contexts": 8,
-        "training.steps": steps,
-        **{f"training.{key}": value for key, value in STEPS.items()},
-    }
-    folders = ["--corpora", str(corpora), "--out", str(out)]
-    chosen = settings(f"{key}={value}" for key, value in values.items())
-    return [str(TRAINING / "cmn.py"), "--cpu", *folders, *chosen, *more]
+GRADED = "{corpus: graded, split: validation, contexts: 6, final_contexts: 8, quantile_contexts: 12}"
+OWN = {
+    "architecture": "{latent: 4, bank: 6}",
+    "whitening_pairs": 60,
+    "decoder": "{pretrained: null, n_layer: 2, n_head: 2, n_embd: 16, dropout: 0.0, max_length: 12}",
+    "groups": "{name: graded, split: validation, held_out: 0.5, seed: 1}",
+    "prior_rank": 2,
+    **{f"validation.{key}": value for key, value in {"corpus": "chat", "contexts": 8, "candidates": 4}.items()},
+    "validation.graded": GRADED,
+    "training.batch_contexts": 8,
+}
+
+
+def command(encoder: Path, corpora: Path, out: Path) -> list[object]:
+    return [TRAINING / "cmn.py", "--cpu", "--corpora", corpora, "--out", out, *overrides(encoder, 12, OWN)]
 
 
 @pytest.fixture(scope="module")
 def finished(tiny_encoder: Path, corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run") / "whole"
-    run_here(command(tiny_encoder, corpora, out, 12))
+    run_here(command(tiny_encoder, corpora, out))
     return out
 
 
@@ -129,7 +113,7 @@ def test_the_config_tells_how_it_was_made(finished: Path) -> None:
 def test_a_killed_run_resumes_to_the_same_weights(
     finished: Path, tiny_encoder: Path, corpora: Path, tmp_path: Path
 ) -> None:
-    whole = command(tiny_encoder, corpora, tmp_path / "killed", 12)
+    whole = command(tiny_encoder, corpora, tmp_path / "killed")
     killed_after_saves(whole, 1)
     run_here([*whole, "--resume"])
     assert same(finished / "checkpoint", tmp_path / "killed" / "checkpoint")

@@ -40,6 +40,7 @@ from training_runs import (
 pytestmark = pytest.mark.slow
 
 CHAT = "[{name: chat, splits: [train], share: 1.0}]"
+STEPS = "pretraining.steps=4 fine_tuning.steps=6"
 STAGE = ["batch_size=6", "warmup=1", "log_every=1", "evaluate_every=2", "save_every=2", "learning_rate=0.01"]
 
 
@@ -65,13 +66,8 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_rows(root / "pp" / "dev.jsonl", [group(number, 3) for number in range(24)])
     write_rows(root / "pp" / "more.jsonl", [group(number, 1) for number in range(100, 130)])
     ratings = [
-        {
-            "id": f"r{number}",
-            "context": [text(), text()],
-            "response": text(),
-            "scores": {"coherence": rng.randint(1, 5)},
-        }
-        for number in range(20)
+        {"id": f"r{at}", "context": [text(), text()], "response": text(), "scores": {"coherence": rng.randint(1, 5)}}
+        for at in range(20)
     ]
     write_rows(root / "ratings" / "rated.jsonl", ratings)
     (root / "overlaps.json").write_text(json.dumps({"chat": {"train vs validation": ["train-0"]}}))
@@ -80,10 +76,23 @@ def corpora(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def words(corpora: Path, tiny_encoder: Path, tmp_path: Path) -> Callable[..., list[str]]:
-    """What starts a script with the tiny encoder."""
+    """What starts a script with the tiny encoder; what is chosen beside it stands in one text, between blanks."""
+    common = [f"encoder={tiny_encoder}", "start_from=null", "tuning=lora", "lora.rank=2", "lora.alpha=4"]
+    common += ["groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "augmentation=[]", "leave_out=overlaps.json"]
+    common += ["layout.max_length=48", "training.bf16=false", "training.max_length=32"]
+    deb = [f"corpora={CHAT}", "validation={corpus: chat, split: validation, contexts: 10, candidates: 2}"]
+    deb += ["layout.response_budget=null"]
+    quantidce = ["pretraining.per_level=3", "pretraining.batch_size=2", "fine_tuning.batch_size=4"]
+    quantidce += [f"ratings={{benchmark: {corpora / 'ratings' / 'rated.jsonl'}, held_out: 6}}"]
+    for stage in ("pretraining", "fine_tuning"):
+        deb += [f"{stage}.{setting}" for setting in STAGE]
+        quantidce += [f"{stage}.{setting}" for setting in [*STAGE[2:], "warmup_epochs=0.1"]]
 
-    def of(script: str, out: str, *chosen: str, resume: bool = False) -> list[str]:
-        return arguments(script, corpora, tiny_encoder, tmp_path / out, chosen, resume)
+    def of(script: str, out: str, chosen: str, *more: str, resume: bool = False) -> list[str]:
+        given = ["--cpu", "--corpora", str(corpora), "--out", str(tmp_path / out)]
+        given += ["--recipe", str(RECIPES / f"{script}-minilm.yaml"), *(["--resume"] if resume else [])]
+        own = deb if script == "deb" else quantidce
+        return [str(TRAINING / f"{script}.py"), *given, *settings((*common, *own, *chosen.split(), *more))]
 
     return of
 
@@ -99,42 +108,16 @@ def train(words: Any, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
     return run
 
 
-def arguments(
-    script: str, corpora: Path, encoder: Path, out: Path, chosen: tuple[str, ...], resume: bool = False
-) -> list[str]:
-    common = [f"encoder={encoder}", "start_from=null", "tuning=lora", "lora.rank=2", "lora.alpha=4"]
-    common += ["groups={name: pp, split: dev, held_out: 0.25, seed: 0}", "augmentation=[]", "leave_out=overlaps.json"]
-    common += ["layout.max_length=48", "training.bf16=false", "training.max_length=32"]
-    if script == "deb":
-        common += [f"corpora={CHAT}", "validation={corpus: chat, split: validation, contexts: 10, candidates: 2}"]
-        common += [f"{stage}.{setting}" for stage in ("pretraining", "fine_tuning") for setting in STAGE]
-        common += ["layout.response_budget=null"]
-    else:
-        common += ["pretraining.per_level=3", "pretraining.batch_size=2", "fine_tuning.batch_size=4"]
-        common += [f"ratings={{benchmark: {corpora / 'ratings' / 'rated.jsonl'}, held_out: 6}}"]
-        for stage in ("pretraining", "fine_tuning"):
-            common += [f"{stage}.{setting}" for setting in STAGE[2:]] + [f"{stage}.warmup_epochs=0.1"]
-    words = [str(TRAINING / f"{script}.py"), "--cpu", "--corpora", str(corpora), "--out", str(out)]
-    words += ["--recipe", str(RECIPES / f"{script}-minilm.yaml")]
-    return [*words, *settings((*common, *chosen)), *(["--resume"] if resume else [])]
-
-
-DEB_STEPS = ("pretraining.steps=4", "fine_tuning.steps=6")
-QUANTIDCE_STEPS = ("pretraining.steps=4", "fine_tuning.steps=6")
-
-
-@pytest.mark.parametrize(
-    ("script", "steps", "metric"), [("deb", DEB_STEPS, Deb), ("quantidce", QUANTIDCE_STEPS, QuantiDce)]
-)
+@pytest.mark.parametrize(("script", "metric"), [("deb", Deb), ("quantidce", QuantiDce)])
 def test_a_killed_run_resumes_to_the_same_weights(
-    train: Any, words: Any, tmp_path: Path, script: str, steps: tuple[str, ...], metric: Any
+    train: Any, words: Any, tmp_path: Path, script: str, metric: Any
 ) -> None:
-    dropout = ("encoder_dropout=0.1",)  # random masks must continue where they stopped, too
-    log = train(script, "whole", *steps, *dropout)
+    chosen = f"{STEPS} encoder_dropout=0.1"  # random masks must continue where they stopped, too
+    log = train(script, "whole", chosen)
     for save in (1, 3):  # in stage one, and in stage two
-        killed_after_saves(words(script, f"killed-{save}", *steps, *dropout), save)
-        refused(SystemExit, "--resume", train, script, f"killed-{save}", *steps, *dropout)
-        train(script, f"killed-{save}", *steps, *dropout, resume=True)
+        killed_after_saves(words(script, f"killed-{save}", chosen), save)
+        refused(SystemExit, "--resume", train, script, f"killed-{save}", chosen)
+        train(script, f"killed-{save}", chosen, resume=True)
         assert same(tmp_path / "whole" / "checkpoint", tmp_path / f"killed-{save}" / "checkpoint")
 
     assert [row["kind"] for row in log if row["kind"] != "train"] == ["validation"] * 3 + ["final"]
@@ -157,17 +140,8 @@ def test_a_killed_run_resumes_to_the_same_weights(
 
 
 def test_deb_loss_falls_and_the_figures_are_recorded(train: Any, tmp_path: Path) -> None:
-    log = train(
-        "deb",
-        "out",
-        "pretraining.steps=0",
-        "fine_tuning.steps=60",
-        "fine_tuning.evaluate_every=60",
-        "fine_tuning.save_every=60",
-        "fine_tuning.batch_size=24",
-        "fine_tuning.learning_rate=0.006",
-        "tuning=full",
-    )
+    steps = "pretraining.steps=0 fine_tuning.steps=60 fine_tuning.evaluate_every=60 fine_tuning.save_every=60"
+    log = train("deb", "out", f"{steps} fine_tuning.batch_size=24 fine_tuning.learning_rate=0.006 tuning=full")
     losses = [row["loss"] for row in log if row["kind"] == "train"]
     assert np.mean(losses[-5:]) < 0.7 * np.mean(losses[:5])
     final = log[-1]
@@ -186,21 +160,10 @@ def test_deb_loss_falls_and_the_figures_are_recorded(train: Any, tmp_path: Path)
 
 def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
     mined = "[{name: pp, split: more, share: 0.5, contexts: 25, random: 2, mined_by_words: 2, mined_by_embedding: 1}]"
-    log = train(
-        "deb",
-        "out",
-        "pretraining.steps=2",
-        "fine_tuning.steps=null",
-        "fine_tuning.epochs=0.5",
-        "fine_tuning.mlm_weight=0.5",
-        "fine_tuning.bias_correction=false",
-        "fine_tuning.clip_each=true",
-        "fine_tuning.shuffle=false",
-        "fine_tuning.negatives=adversarial",
-        "head={pooled: false, bias: false}",
-        "calibrate_shift=false",
-        f"augmentation={mined}",
-    )
+    chosen = "steps=null epochs=0.5 mlm_weight=0.5 bias_correction=false clip_each=true shuffle=false"
+    chosen = " ".join(f"fine_tuning.{one}" for one in f"{chosen} negatives=adversarial".split())
+    head = "head={pooled: false, bias: false}"
+    log = train("deb", "out", f"pretraining.steps=2 calibrate_shift=false {chosen}", head, f"augmentation={mined}")
     # Half an epoch over 18 contexts with 3 + 3 rows, half of the batches from elsewhere: 0.5 * 108 / 0.5 / 6.
     assert [row["step"] for row in log if row["kind"] == "train"] == list(range(1, 19))
     assert "masked_words" in log[0]
@@ -214,47 +177,42 @@ def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
 
 
 def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: Any, tmp_path: Path) -> None:
-    train("deb", "first", "pretraining.steps=0", "fine_tuning.steps=2")
+    train("deb", "first", "pretraining.steps=0 fine_tuning.steps=2")
     start = tmp_path / "first" / "checkpoint"
-    log = train("deb", "second", "pretraining.steps=0", "fine_tuning.steps=0", f"start_from={start}")
+    log = train("deb", "second", "pretraining.steps=0 fine_tuning.steps=0", f"start_from={start}")
     assert [row["kind"] for row in log] == ["validation", "final"]
     begun, kept = weights(start), weights(tmp_path / "second" / "checkpoint")
     adapters = [key for key in begun if "lora_" in key]
     assert adapters
     assert all(torch.equal(begun[key], kept[key]) for key in adapters)
-    refused(SystemExit, "start_from", train, "deb", "third", "tuning=full", f"start_from={start}")
+    refused(SystemExit, "start_from", train, "deb", "third", f"tuning=full start_from={start}")
 
 
 def test_recipes_fill_in_what_they_leave_unsaid(tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text("name: base\nseed: 1\nloss: {weight: 1, margin: 2}\ncorpora: [a, b]\n")
     (tmp_path / "own.yaml").write_text("based_on: base.yaml\nname: own\nloss: {margin: 3}\ncorpora: [c]\n")
-    assert common.read_recipe(tmp_path / "own.yaml") == {
-        "name": "own",
-        "seed": 1,
-        "loss": {"weight": 1, "margin": 3},
-        "corpora": ["c"],
-    }
+    expected = {"name": "own", "seed": 1, "loss": {"weight": 1, "margin": 3}, "corpora": ["c"]}
+    assert common.read_recipe(tmp_path / "own.yaml") == expected
 
 
 def test_diverged_training_says_so(train: Any) -> None:
-    refused(SystemExit, "learning rate", train, "quantidce", "out", "pretraining.steps=2", "pretraining.clip=.nan")
+    refused(SystemExit, "learning rate", train, "quantidce", "out", "pretraining.steps=2 pretraining.clip=.nan")
 
 
 @pytest.mark.parametrize(
-    "settings",
+    "chosen",
     [
-        ("losses.mlr=0", "losses.contrastive=1", "losses.triplet=1", "losses.features=1", "fine_tuning.method=mse"),
-        ("losses.mlr=0", "losses.binary=1", "losses.margin=1", "losses.vanilla=1", "fine_tuning.distance=sum"),
-        ("multi_level.ordering_weight=0", "fine_tuning.attention=pre_softmax", "fine_tuning.pad_to_max_length=true"),
-        ("pretraining.steps=0", "fine_tuning.method=mse_fix_encoder", "fine_tuning.percent=50"),
+        "losses.mlr=0 losses.contrastive=1 losses.triplet=1 losses.features=1 fine_tuning.method=mse",
+        "losses.mlr=0 losses.binary=1 losses.margin=1 losses.vanilla=1 fine_tuning.distance=sum",
+        "multi_level.ordering_weight=0 fine_tuning.attention=pre_softmax fine_tuning.pad_to_max_length=true",
+        "pretraining.steps=0 fine_tuning.method=mse_fix_encoder fine_tuning.percent=50",
     ],
-    ids=["features", "pairs", "pre_softmax", "fixed"],
 )
-def test_quantidce_variants_run(train: Any, tmp_path: Path, settings: tuple[str, ...]) -> None:
-    log = train("quantidce", "out", *QUANTIDCE_STEPS, *settings)
+def test_quantidce_variants_run(train: Any, tmp_path: Path, chosen: str) -> None:
+    log = train("quantidce", "out", f"{STEPS} {chosen}")
     assert all(np.isfinite(row["loss"]) for row in log if "loss" in row)
-    assert ("distillation" in log[0]) == (not any("method=mse" in setting for setting in settings))
-    if "fine_tuning.method=mse_fix_encoder" in settings:
+    assert ("distillation" in log[0]) == ("method=mse" not in chosen)
+    if "fine_tuning.method=mse_fix_encoder" in chosen:
         record = CheckpointConfig.read(tmp_path / "out" / "checkpoint").training
         assert record["rated_rows"] == {"training": 7, "held_out": 6}
         adapter = weights(tmp_path / "out" / "checkpoint" / "adapter")
@@ -263,14 +221,8 @@ def test_quantidce_variants_run(train: Any, tmp_path: Path, settings: tuple[str,
 
 
 def test_quantidce_orders_the_levels(train: Any, tmp_path: Path) -> None:
-    train(
-        "quantidce",
-        "out",
-        "pretraining.steps=80",
-        "pretraining.evaluate_every=40",
-        "pretraining.save_every=80",
-        "fine_tuning.percent=0",
-    )
+    steps = "pretraining.steps=80 pretraining.evaluate_every=40 pretraining.save_every=80"
+    train("quantidce", "out", f"{steps} fine_tuning.percent=0")
     log = log_of(tmp_path / "out" / "pretraining")
     judged = [row for row in log if row["kind"] == "validation"]
     assert judged[-1]["loss"] < 1.2  # what equal scores cost
@@ -314,8 +266,8 @@ def test_without_bias_correction_steps_are_those_of_berts_adam() -> None:
 
 def test_two_processes_train_one_network(words: Any, tmp_path: Path) -> None:
     # Losses of features alone leave the scorer without a gradient, which data parallelism refuses if nobody cares.
-    chosen = ("pretraining.steps=2", "fine_tuning.steps=2", "losses.mlr=0", "losses.contrastive=1")
-    run_in_two_processes(words("quantidce", "out", *chosen))
+    chosen = "pretraining.steps=2 fine_tuning.steps=2 losses.mlr=0 losses.contrastive=1"
+    run_in_two_processes(words("quantidce", "out", chosen))
     record = CheckpointConfig.read(tmp_path / "out" / "checkpoint").training
     assert record["hardware"].startswith("2 process")
     assert [row["kind"] for row in log_of(tmp_path / "out")].count("train") == 2

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.papers.density import Density
 from refusals import refused
-from resources import PATIENCE
-from training_runs import SCRIPT, TRAINING, command, environment, log_of, run_here, weights
+from training_runs import SCRIPT, TRAINING, command, environment, killed_after_saves, log_of, run_here, same
 
 pytestmark = pytest.mark.slow
 
@@ -56,24 +53,11 @@ def test_the_log_and_the_config_tell_how_it_was_made(finished: Path) -> None:
 def test_a_killed_run_resumes_to_the_same_weights(
     finished: Path, tiny_encoder: Path, tiny_corpora: Path, tmp_path: Path
 ) -> None:
-    """By a signal that nothing can catch; the run goes on in this process."""
-    out = tmp_path / "killed"
-    whole = command(tiny_encoder, tiny_corpora, out, 12)
-    # As many threads as here: other sums would be rounded otherwise, and Adam makes a step of that.
-    alike = environment() | {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    process = subprocess.Popen([sys.executable, *whole], env=alike, stderr=subprocess.DEVNULL)
-    waited = time.monotonic()
-    while not (out / "progress.json").exists() and process.poll() is None and time.monotonic() - waited < PATIENCE:
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    assert (out / "progress.json").exists()
+    whole = command(tiny_encoder, tiny_corpora, tmp_path / "killed", 12)
+    killed_after_saves(whole, 1)
     refused(SystemExit, "--resume", run_here, whole)
     run_here([*whole, "--resume"])
-    expected, resumed = weights(finished), weights(out)
-    assert expected.keys() == resumed.keys()
-    for name, value in expected.items():
-        torch.testing.assert_close(resumed[name], value, rtol=1e-4, atol=1e-5)
+    assert same(finished / "checkpoint", tmp_path / "killed" / "checkpoint")
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,6 @@ def recipe(tmp_path: Path) -> Path:
     return path
 
 
-def train(*words: Any) -> None:
-    try:
-        run_here(["trunk.py", *map(str, words)])
-    finally:  # a setting of the whole thread, which would follow the other tests
-        torch.set_flush_denormal(False)
-
-
 def events(folder: Path, kind: str) -> list[dict[str, Any]]:
     return [row for row in map(json.loads, (folder / "log.jsonl").open()) if row["event"] == kind]
 
@@ -67,17 +60,14 @@ def events(folder: Path, kind: str) -> list[dict[str, Any]]:
 def test_an_interrupted_run_ends_as_an_undisturbed_one(
     dtype: str, dropout: float, lora: str, recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path
 ) -> None:
-    common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", dtype]
-    common += ["--set", f"dropout={dropout}", *(["--set", f"lora={lora}"] if lora else [])]
-    train(*common, "--out", tmp_path / "whole")
-    train(*common, "--out", tmp_path / "halves", "--steps", 7)
-    train(*common, "--out", tmp_path / "halves")
+    train = ["trunk.py", "--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", dtype]
+    train += [*settings((f"dropout={dropout}", *([f"lora={lora}"] if lora else []))), "--out"]
+    for words in (["whole"], ["halves", "--steps", 7], ["halves"]):
+        run_here([*train, tmp_path / words[0], *words[1:]])
     whole, halves = (torch.load(tmp_path / name / "state.pt") for name in ("whole", "halves"))
     assert whole["step"] == halves["step"] == 16
-    for weight, other in zip(whole["weights"], halves["weights"], strict=True):
-        torch.testing.assert_close(other, weight, rtol=0, atol=1e-7)
-    for one, other in zip(halves["mean"], whole["mean"], strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-7)
+    for part in ("weights", "mean"):
+        torch.testing.assert_close(halves[part], whole[part], rtol=0, atol=1e-7)
     assert [row["step"] for row in events(tmp_path / "halves", "start")] == [0, 7]
     assert [row["contexts"] for row in events(tmp_path / "whole", "validation")] == [40, 64]
     start = AutoModel.from_pretrained(tiny_encoder).state_dict()
@@ -114,14 +104,12 @@ def test_the_mean_over_the_last_steps_is_kept(recipe: Path, tiny_encoder: Path) 
 def test_two_processes_take_the_steps_of_one(
     recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    common = ["--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", "float32"]
+    train = ["trunk.py", "--recipe", recipe, "--corpora", tiny_corpora, "--encoder", tiny_encoder, "--dtype", "float32"]
     monkeypatch.setenv("PYTHONPATH", str(TRAINING), prepend=":")
-    for processes in (1, 2):
-        out = tmp_path / str(processes)
-        train(*common, "--out", out, "--steps", 4, "--processes", processes)
-    one, two = (torch.load(tmp_path / name / "state.pt")["weights"] for name in ("1", "2"))
-    for weight, other in zip(one, two, strict=True):
-        torch.testing.assert_close(other, weight, rtol=0, atol=1e-5)
+    for processes in ("1", "2"):
+        run_here([*train, "--out", tmp_path / processes, "--steps", 4, "--processes", processes])
+    alone, together = (torch.load(tmp_path / name / "state.pt")["weights"] for name in ("1", "2"))
+    torch.testing.assert_close(together, alone, rtol=0, atol=1e-5)
 
 
 def test_a_signal_ends_all_processes(recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path) -> None:

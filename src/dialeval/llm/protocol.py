@@ -26,7 +26,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Any, Literal, get_args
@@ -140,15 +139,11 @@ class Protocol:
 
 def read_protocol(wanted: str | Path) -> Protocol:
     """A protocol of the package by name, or from a file (a name with a dot or a slash, or a `Path`)."""
-    import yaml
-
     text = str(wanted)
-    if text in BUILT_IN and not isinstance(wanted, Path):
-        fields = yaml.safe_load((resources.files("dialeval.llm") / "protocols" / f"{text}.yaml").read_bytes())
-    elif not isinstance(wanted, Path) and "." not in text and "/" not in text:
+    is_file = isinstance(wanted, Path) or "." in text or "/" in text
+    if not is_file and text not in BUILT_IN:
         raise ValueError(f"there is no protocol {text!r}; there are {', '.join(BUILT_IN)}, or pass a file of your own")
-    else:
-        fields = read_yaml(wanted, "protocol")
+    fields = read_yaml(wanted if is_file else Path(__file__).parent / "protocols" / f"{text}.yaml", "protocol")
     try:
         return _checked(fields)
     except ValueError as error:
