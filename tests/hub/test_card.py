@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,7 +16,9 @@ from dialeval.agreement.results import Result
 from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
 from dialeval.checkpoints.find import WEIGHTS, weights_digest
 from dialeval.hub.card import CardResults, facts, is_hub_id, licence_of, render_card
+from dialeval.io.files import plain
 from dialeval.registry import metric_class
+from shell import write_rows
 
 ROOT = Path(__file__).parents[2]
 TRAINING = {
@@ -43,23 +44,13 @@ def measured(*rows: Result) -> CardResults:
 def test_a_card_of_every_approach(approach: str) -> None:
     text = render_card(config(approach, contaminated_by=("dailydialog_grade",)))
     info, about = metric_class(approach)[0].info, facts()["approaches"][approach]
+    licence = facts()["corpora"]["dailydialog"]["licence"]
     for shown in (
-        info.title,
-        info.summary,
-        about["measures"],
-        about["bibtex"],
-        *about["limits"],
-        TRAINING["command"],
-        "| deb-minilm | 900 of 1,200 steps, 4,800 replies | 0.75 |",
-        facts()["corpora"]["dailydialog"]["licence"],
-        "my_chats",
-        "overlaps.json.gz",
-        "dailydialog_grade",
-        "| accuracy random | 0.9123 |",
-        f'evaluate.load("dialeval/{approach}")',
-        "torch 2.13.0",
-    ):
-        assert str(shown) in text, shown
+        info.title, info.summary, about["measures"], about["bibtex"], *about["limits"], TRAINING["command"], licence,
+        "| deb-minilm | 900 of 1,200 steps, 4,800 replies | 0.75 |", "my_chats", "overlaps.json.gz", "torch 2.13.0",
+        "dailydialog_grade", "| accuracy random | 0.9123 |", f'evaluate.load("dialeval/{approach}")',
+    ):  # fmt: skip
+        assert shown in text, shown
     assert ("references=" in text) == ("references" in info.needs)
     assert "{{" not in text
     assert "{%" not in text
@@ -106,26 +97,25 @@ def test_only_rows_of_these_weights_count(tmp_path: Path) -> None:
     weights.mkdir()
     (weights / "model.safetensors").write_bytes(b"x")
     own = f"deb-minilm@{weights_digest(weights)[:12]}"
+    named = signed(f"metric:deb|checkpoint:{own}")
     rows = [
-        result(signature=signed(f"metric:deb|checkpoint:{own}")),
+        result(signature=named),
         result(signature=signed("metric:deb|checkpoint:deb-minilm@ffffffffffff")),
         result(signature=signed(f"metric:density|checkpoint:{own}")),
-        result(metric="deb?threshold=0.4", aspect="variant", signature=signed(f"metric:deb|checkpoint:{own}")),
-        result(statistic="kendall", signature=signed(f"metric:deb|checkpoint:{own}")),
+        result(metric="deb?threshold=0.4", aspect="variant", signature=named),
+        result(statistic="kendall", signature=named),
     ]
-    results = tmp_path / "results"
-    for folder, value in ((results / "later", 0.1), (results, 0.5)):
-        folder.mkdir(exist_ok=True, parents=True)
-        lines = [json.dumps(asdict(row) | {"value": value}) for row in rows]
-        (folder / "agreement.jsonl").write_text("\n".join(lines).replace("NaN", "null") + "\n")
-    found = CardResults.of(weights, config(), results)
+
+    def write(folder: str, *some: Result) -> None:
+        write_rows(tmp_path / folder / "agreement.jsonl", [plain(asdict(row)) for row in some])
+
+    write("results/later", *(replace(row, value=0.1) for row in rows))
+    write("results", *rows)
+    found = CardResults.of(weights, config(), tmp_path / "results")
     assert (found.checkpoint, [(row.statistic, row.value) for row in found.rows]) == (own, [("pearson", 0.5)])
     assert CardResults.of(weights, config(), tmp_path / "nowhere").rows == []
     # Weights that no metric takes by default were measured by a name of their own.
-    other = replace(rows[0], metric="deb_large")
-    line = json.dumps(asdict(other)).replace("NaN", "null")
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "agreement.jsonl").write_text(line + "\n")
+    write("other", replace(rows[0], metric="deb_large"))
     assert [row.metric for row in CardResults.of(weights, config(), tmp_path / "other").rows] == ["deb_large"]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -132,29 +131,6 @@ def test_snapshots_are_repositories_byte_for_byte(answers: dict[str, Any], hub: 
         found = files_of(Path(answer["value"]))
         found.pop(".gitattributes")
         assert found == hub.repos["models", f"dialeval/{name}"].files
-
-
-def test_publish_as_a_user_runs_it(hub: LoopbackHub, checkpoint: Path, tmp_path: Path) -> None:
-    """The command, configured by nothing but the variables that every Hub client reads."""
-    hub.users["hf_writer"] = User("bob", {"lab": "write"})
-    mine = shutil.copytree(checkpoint, tmp_path / "mine")
-    done = subprocess.run(
-        [sys.executable, "-m", "dialeval", "publish", str(mine), "fbd", "--org", "lab", "--tag", "v1"],
-        env=environment(hub, tmp_path / "home", "hf_writer"),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "hf_writer" not in done.stdout + done.stderr
-    for kind, name in (("models", "lab/density-tiny"), ("spaces", "lab/fbd")):
-        assert hub.repos[kind, name].refs["main"] in done.stdout
-    (answer,) = ask(hub, tmp_path / "other", ["snapshot", "lab/density-tiny", "v1"])
-    there, here = files_of(Path(answer["value"])), files_of(mine)
-    assert b'"lab/density-tiny"' in there.pop("README.md")
-    assert {name: there[name] for name in here if name != "README.md"} == {
-        name: content for name, content in here.items() if name != "README.md"
-    }
 
 
 def test_the_hub_knew_all_that_was_asked(hub: LoopbackHub, answers: dict[str, Any]) -> None:

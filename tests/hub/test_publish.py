@@ -104,20 +104,6 @@ def test_what_was_published_is_loaded_again(hub: LoopbackHub, publish: Any, chec
     assert (Density("dialeval/tiny").score(**ROWS).values == before.values).all()
 
 
-def test_a_download_that_was_cut_off_is_completed(hub: LoopbackHub, publish: Any, checkpoint: Path) -> None:
-    publish(checkpoint)
-    before = Density("dialeval/tiny").score(**ROWS)
-    (place,) = Path(constants.HF_HUB_CACHE).glob("models--dialeval--tiny")
-    (snapshot,) = (place / "snapshots").iterdir()
-    left_out = [path for path in snapshot.rglob("*") if path.is_file() and path.name != "config.json"]
-    for path in [one for one in left_out if one != snapshot / "model.safetensors"]:
-        path.unlink()
-    with pytest.raises(CheckpointError):
-        Density("dialeval/tiny")
-    (place / "blobs" / f"{'0' * 64}.incomplete").write_bytes(b"half")
-    assert (Density("dialeval/tiny").score(**ROWS).values == before.values).all()
-
-
 def overwrite(link: Path, content: bytes | None = None) -> None:
     """What a link of the cache leads to becomes this, or its own first half."""
     blob = link.resolve()
@@ -128,6 +114,15 @@ def remove(place: Path, *, empty: bool = False) -> None:
     shutil.rmtree(place)
     if empty:
         place.mkdir()
+
+
+def cut_off(folder: Path, snapshot: Path, *, unfinished: bool) -> None:
+    """A download that has got config and weights; of one that was interrupted there is a blob that is not finished."""
+    for path in snapshot.rglob("*"):
+        if path.is_file() and path not in (snapshot / "config.json", snapshot / "model.safetensors"):
+            path.unlink()
+    if unfinished:
+        (folder / "blobs" / f"{'0' * 64}.incomplete").write_bytes(b"half")
 
 
 #: What a download that ended early, a full disk or a damaged one leaves of a repository in the Hub's cache, given
@@ -145,6 +140,8 @@ CACHE_STATES: dict[str, tuple[bool, Damage]] = {
     "a ref to nothing": (True, lambda folder, _: overwrite(folder / "refs" / "main", b"0" * 40)),
     "a ref of other bytes": (False, lambda folder, _: overwrite(folder / "refs" / "main", b"\xff\x00/../")),
     "no refs": (True, lambda folder, _: remove(folder / "refs")),
+    "files that are not there": (False, lambda *place: cut_off(*place, unfinished=False)),
+    "files that never came": (True, lambda *place: cut_off(*place, unfinished=True)),
 }
 
 
@@ -283,7 +280,8 @@ def test_what_the_hub_could_not_take_is_refused_before(org: str, publish: Any, c
         assert "Repo id must" in publish(what, "--dry-run", "--org", org, code=2).stderr
 
 
-def test_a_space_that_is_odd_is_read_or_refused(publish: Any, tmp_path: Path) -> None:
+def test_a_space_that_is_odd_is_read_or_refused(hub: LoopbackHub, publish: Any, tmp_path: Path) -> None:
+    """A link brings nothing along of what lies elsewhere."""
     space = tmp_path / "odd"
     space.mkdir()
     for name in ("app.py", "requirements.txt"):
@@ -292,14 +290,8 @@ def test_a_space_that_is_odd_is_read_or_refused(publish: Any, tmp_path: Path) ->
     assert "README.md  3 bytes" in publish(space, "--dry-run").stdout
     os.mkfifo(space / "pipe")
     assert "is no plain file" in publish(space, "--dry-run", code=2).stderr
-
-
-def test_links_of_a_space_bring_nothing_along(hub: LoopbackHub, publish: Any, tmp_path: Path) -> None:
+    (space / "pipe").unlink()
     (tmp_path / "secret.txt").write_text("private")
-    space = tmp_path / "space"
-    space.mkdir()
-    for name in ("README.md", "app.py", "requirements.txt"):
-        (space / name).write_text("---\ntitle: dialeval\n---\n" if name == "README.md" else "dialeval\n")
     (space / "notes.txt").symlink_to(tmp_path / "secret.txt")
     assert "notes.txt" in publish(space, code=2).stderr
     assert hub.uploads() == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import overlap_metric
 from dialeval import registry
 from dialeval.core.exchange import Dialogue, Exchange
 from dialeval.registry.interface import Judged, Level, MetricInfo
+from dialeval.scoring import task
 from refusals import refused
 from shell import invoke, read_rows, write_rows
 
@@ -44,13 +44,6 @@ class Telling(overlap_metric.Overlap):
         return self.judge([list(one.exchanges())[-1] for one in dialogues])
 
 
-class Silent(Telling):
-    """Declares reasons and gives none."""
-
-    def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:
-        return overlap_metric.Overlap.judge(self, exchanges)
-
-
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     overlap_metric.register()
@@ -58,34 +51,31 @@ def _registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def faceted() -> dialeval.registry.interface.Metric:
-    return dialeval.load("faceted")
-
-
 def test_a_missing_input_is_a_missing_aspect() -> None:
-    scores = faceted().score(RESPONSES, CONTEXTS, following=FOLLOWING)
+    metric = dialeval.load("faceted")
+    scores = metric.score(RESPONSES, CONTEXTS, following=FOLLOWING)
     assert scores.values.tolist() == VALUES
     assert scores.aspects["words"].tolist() == [2.0, 1.0, 4.0]
     assert scores.aspects["reaction"] == pytest.approx([4.0, math.nan, math.nan], nan_ok=True)
     assert scores.to_dict()["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [4.0, None, None]}
-    without = faceted().score(RESPONSES, CONTEXTS)
+    without = metric.score(RESPONSES, CONTEXTS)
     assert without.to_dict()["aspects"] == {"words": [2.0, 1.0, 4.0], "reaction": [None, None, None]}
-    assert dialeval.load("overlap").score(RESPONSES, CONTEXTS).aspects == {}
-    assert "aspects" not in dialeval.load("overlap").score(RESPONSES, CONTEXTS).to_dict()
+    plain = dialeval.load("overlap").score(RESPONSES, CONTEXTS)
+    assert plain.aspects == {}
+    assert not {"aspects", "reasons", "intervals"} & plain.to_dict().keys()
 
 
 def test_what_a_metric_must_keep_to() -> None:
-    class Talkative(overlap_metric.Faceted):
-        def __init__(self, given: dict[str, Any]) -> None:
-            super().__init__()
-            self.given = given
+    def gives(metric: str, named: str, **beside: Any) -> None:
+        one = dialeval.load(metric)
+        one.judge = lambda rows, **_: Judged(np.zeros(3), **beside)
+        refused(RuntimeError, named, one.score, RESPONSES, CONTEXTS)
 
-        def judge(self, exchanges: Any, *, progress: bool = False) -> Judged:
-            return replace(super().judge(exchanges), aspects=self.given)
-
-    refused(RuntimeError, "wit", lambda: Talkative({"wit": np.zeros(3)}).score(RESPONSES, CONTEXTS))
-    refused(RuntimeError, "words", lambda: Talkative({"words": np.zeros(2)}).score(RESPONSES, CONTEXTS))
-    refused(ValueError, "aspects", MetricInfo, "x", "X", Level.SYSTEM, True, (0, 1), "", aspects=("a",))
+    gives("faceted", "wit", aspects={"wit": np.zeros(3)})
+    gives("faceted", "words", aspects={"words": np.zeros(2)})
+    gives("telling", "telling")  # declares reasons
+    for named, declared in (("aspects", {"aspects": ("a",)}), ("reason", {"explains": True})):
+        refused(ValueError, named, MetricInfo, "x", "X", Level.SYSTEM, True, (0, 1), "", **declared)
 
 
 class Sided(overlap_metric.Overlap):
@@ -104,9 +94,10 @@ class Sided(overlap_metric.Overlap):
 
 def test_dialogues() -> None:
     dialogues = [["the bus", "the late bus", "bus"], ["who", "nobody"]]
-    refused(ValueError, "DataFrame", faceted().score_dialogues, pd.DataFrame({"dialogue": dialogues}))
-    assert faceted().score_dialogues(pd.Series(dialogues)).values == pytest.approx([0.5, 0.0])  # type: ignore[arg-type]
-    scores = faceted().score_dialogues(dialogues)
+    metric = dialeval.load("faceted")
+    refused(ValueError, "DataFrame", metric.score_dialogues, pd.DataFrame({"dialogue": dialogues}))
+    assert metric.score_dialogues(pd.Series(dialogues)).values == pytest.approx([0.5, 0.0])
+    scores = metric.score_dialogues(dialogues)
     # 2 of 3 words and 1 of 3; then none of 2. Words 3 and 1 of the judged turns; then 1.
     assert scores.values == pytest.approx([0.5, 0.0])
     assert scores.aspects["words"].tolist() == [2.0, 1.0]
@@ -122,14 +113,7 @@ def test_a_row_is_explained() -> None:
     refused(IndexError, "row 3", scores.explain, 3)
     refused(ValueError, "overlap", lambda: dialeval.load("overlap").score(RESPONSES, CONTEXTS).explain(0))
     shown = scores.to_dict()
-    assert shown["reasons"] == WHY
-    assert shown["intervals"] == [[0.3, 0.6], [-0.1, 0.2], [0.9, 1.2]]
-    assert not {"reasons", "intervals"} & dialeval.load("overlap").score(RESPONSES, CONTEXTS).to_dict().keys()
-
-
-def test_what_is_declared_must_be_given() -> None:
-    refused(RuntimeError, "telling", lambda: Silent().score(RESPONSES, CONTEXTS))
-    refused(ValueError, "reason", MetricInfo, "x", "X", Level.SYSTEM, True, (0, 1), "", explains=True)
+    assert (shown["reasons"], shown["intervals"]) == (WHY, [[0.3, 0.6], [-0.1, 0.2], [0.9, 1.2]])
 
 
 def write(following: bool = False) -> None:
@@ -184,14 +168,7 @@ def test_the_command_adds_columns_when_asked() -> None:
     assert (first["telling.low"], first["telling.why"]) == (None, WHY[0])
 
 
-def test_nothing_to_explain_is_refused_before_anything_is_read() -> None:
-    printed = run("why.jsonl", "--explain", "short", metric="overlap", code=2)
-    assert "overlap" in printed
-
-
 def test_a_run_goes_on_with_its_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dialeval.scoring import task
-
     monkeypatch.setattr(task, "FIRST_PAIRS", 1)
     monkeypatch.setattr(task, "CHUNK_PAIRS", 1)
     write()

@@ -64,7 +64,6 @@ def metric(tiny_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Judg
 
 
 def made_rows() -> list[Any]:
-
     facts = ("i have a dog", "i like fish and chips")
     said = ["i am fine thanks", "do you like fish do you like fish", "my dog", "cat cat cat cat", "see you next week"]
     after = ["great, thanks!", "what?", None, "i already said that", "yes please"]
@@ -174,20 +173,9 @@ def test_a_row_is_judged_alone(metric: Judge) -> None:
 # --- wording ---------------------------------------------------------------------------------------
 
 
-def turn(**given: Any) -> TurnSigns:
-    nothing: dict[str, Any] = {"repetition": lexical.Repetition(0, 0), "facts": None, "specific": 0.0}
-    return TurnSigns(**{**nothing, **given})
-
-
 def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
-
     context, facts = ("hello there", "how are you today"), ("i have a dog",)
-    said = {
-        "": "Is blank",
-        " \n": "Is blank",
-        "...": 'Says no word ("...")',
-        "\U0001f600": 'Says no word ("\U0001f600")',
-    }
+    said = {"": "Is blank", " \n": "Is blank"} | {text: f'Says no word ("{text}")' for text in ("...", "\U0001f600")}
     judged = metric.judge([Exchange(context, text, facts=facts) for text in said])
     assert judged.values == pytest.approx(np.zeros(len(said)))
     assert judged.reasons == tuple(f"{one} [-0.50]." for one in said.values())
@@ -315,14 +303,8 @@ def test_which_side_is_judged() -> None:
 SPEAKERS = ["user", "bot"] * 3
 GOOD = ["hello there", "hello, how was your week", "great, i went to see my dog!", "what is the name of the dog",
         "he is called max, thanks!", "i like max, shall we walk tomorrow"]  # fmt: skip
-REPEATING = [
-    GOOD[0],
-    "i like to eat fish today",
-    GOOD[2],
-    "i like to eat fish today",
-    GOOD[4],
-    "i like to eat fish today",
-]
+AGAIN = "i like to eat fish today"
+REPEATING = [GOOD[0], AGAIN, GOOD[2], AGAIN, GOOD[4], AGAIN]
 COMPLAINED = [GOOD[0], GOOD[1], "what?", GOOD[3], "you make no sense", GOOD[5]]
 ECHOING = [GOOD[0], "hello there", GOOD[2], "great, went to see dog", GOOD[4], "called max thanks"]
 

@@ -49,12 +49,9 @@ def same(found: list[dict[str, Any]], scores: Scores) -> None:
         messages = [row[name] for row in found]
         if name.endswith(".why"):
             assert messages == list(column)
-        elif name.endswith(".turns"):
-            for one, other in zip(messages, column, strict=True):
-                assert np.array(one, float) == pytest.approx(np.array(other, float), abs=1e-4, nan_ok=True), name
-        else:
-            numbers = np.array(messages, dtype=np.float64)
-            assert numbers == pytest.approx(np.asarray(column, dtype=np.float64), abs=1e-4, nan_ok=True), name
+            continue
+        for given, wanted in zip(messages, column, strict=True):  # of `.turns` a row holds several
+            assert np.array(given, float) == pytest.approx(np.array(wanted, float), abs=1e-4, nan_ok=True), name
 
 
 @pytest.fixture(scope="module")
@@ -120,22 +117,17 @@ def test_the_evaluate_module(checkpoint: Path, judge: Any, expected: Scores, mon
     invoke("install-modules")
     loaded.cache_clear()
     module = evaluate.load("dialeval/judge")
-    beside = {key: [row[key] for row in ROWS] for key in ("facts", "following")}
-    options = {"checkpoint": str(checkpoint), "device": "cpu"}
-    found = module.compute(
-        predictions=list(SAID.values()), contexts=[CONTEXT] * len(SAID), **beside, **options, empty="score"
-    )
+    options: dict[str, Any] = {"checkpoint": str(checkpoint), "device": "cpu"}
+    columns = {"predictions": list(SAID.values()), "contexts": [CONTEXT] * len(SAID)}
+    columns |= {key: [row[key] for row in ROWS] for key in ("facts", "following")}
+    found, wanted = module.compute(**columns, **options, empty="score"), expected.to_dict()
     assert found["scores"] == pytest.approx(expected.values, abs=1e-6)
-    assert found["reasons"] == list(expected.reasons)
+    assert (found["reasons"], found["intervals"]) == (wanted["reasons"], wanted["intervals"])
     assert set(found["aspects"]) == set(ASPECTS)
     assert found["aspects"]["uses_facts"] == pytest.approx(expected.aspects["uses_facts"], abs=1e-6)
     assert found["aspects"]["reaction"][2] is None
-    assert found["intervals"] == expected.to_dict()["intervals"]
-    talks = [row["dialogue"] for row in TALKS[:2]]
-    whole = module.compute(
-        predictions=[turns[-1] for turns in talks], contexts=[turns[:-1] for turns in talks],
-        speakers=[row["speakers"] for row in TALKS[:2]], level="dialogue", **options,
-    )  # fmt: skip
-    own = judge.score_dialogues(talks, speakers=[row["speakers"] for row in TALKS[:2]])
-    assert whole["reasons"] == list(own.reasons)
+    talks, speakers = ([row[key] for row in TALKS[:2]] for key in ("dialogue", "speakers"))
+    columns = {"predictions": [turns[-1] for turns in talks], "contexts": [turns[:-1] for turns in talks]}
+    whole = module.compute(**columns, speakers=speakers, level="dialogue", **options)
+    assert whole["reasons"] == list(judge.score_dialogues(talks, speakers=speakers).reasons)
     assert set(whole["aspects"]) == {*DIALOGUE_ASPECTS, "respectful", "satisfied"}

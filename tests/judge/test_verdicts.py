@@ -66,25 +66,17 @@ def test_one_insult_is_seen_in_a_whole_conversation(judge: Any) -> None:
 
 
 def test_the_weakest_turn_of_a_conversation(judge: Any) -> None:
-    turns = (
-        "Hi, did you have a good weekend?",
-        "Yes, I went hiking.",
-        "Where did you go?",
-        BAD,
-        "What?",
-        "To the lake.",
-    )
-    found = judge_conversation(judge, Dialogue(turns, speakers=("user", "assistant") * 3))
+    asked = ["Hi, did you have a good weekend?", "Where did you go?", "What?"]
+    turns = [asked[0], "Yes, I went hiking.", asked[1], BAD, asked[2], "To the lake."]
+    speakers = ("user", "assistant") * 3
+    found = judge_conversation(judge, Dialogue(tuple(turns), speakers=speakers))
     assert (found.positions, found.weakest) == ((1, 3, 5), 3)
     assert "turn 4" in found.sentence
-    assert found.whole.values == pytest.approx(
-        judge.score_dialogues([turns], speakers=[("user", "assistant") * 3]).values
-    )
+    assert found.whole.values == pytest.approx(judge.score_dialogues([turns], speakers=[speakers]).values)
     # What the user says next counts as a reaction to the turn before it.
     assert np.isfinite(found.turns.aspects["reaction"]).tolist() == [True, True, False]
-    refused(
-        ValueError, "turn", lambda: judge_conversation(judge, Dialogue(("Hi", "Hello"), speakers=("assistant", "user")))
-    )
+    alone = Dialogue(("Hi", "Hello"), speakers=("assistant", "user"))
+    refused(ValueError, "turn", judge_conversation, judge, alone)
 
 
 def test_unknown_options_are_refused_with_those_that_there_are() -> None:

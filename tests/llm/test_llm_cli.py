@@ -18,8 +18,12 @@ from shell import read_rows, write_rows
 pytestmark = pytest.mark.slow
 
 
+PRICED = ("--model", "some", "--prices", "prices.yaml")
+
+
 @pytest.fixture
-def files(tmp_path):
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     texts = [{"context": ["Pick one."], "response": f"I take {one}.", "id": f"row-{one}"} for one in range(5)]
     write_rows(tmp_path / "few.jsonl", texts)
     (tmp_path / "prices.yaml").write_text("some: {input: 10, output: 100}\n")
@@ -27,17 +31,9 @@ def files(tmp_path):
 
 
 def run(files, server, *more):
-    given = [
-        "--base-url",
-        server.url,
-        "-i",
-        files / "few.jsonl",
-        "-o",
-        files / "out.jsonl",
-        "--answers",
-        files / "kept",
-    ]
-    return CliRunner(env={"OPENAI_API_KEY": KEY}).invoke(build_app(), ["llm-score", *map(str, (*given, *more))])
+    given = ["--base-url", server.url, "-i", files / "few.jsonl", "-o", files / "out.jsonl", *more]
+    given += ["--answers", files / "kept"]
+    return CliRunner(env={"OPENAI_API_KEY": KEY}).invoke(build_app(), ["llm-score", *map(str, given)])
 
 
 def table(files):
@@ -49,9 +45,9 @@ def test_values_problems_answers_and_cost(files):
         return {"text": "No, I won't."} if number_in(request) == 3 else by_number(request, before)
 
     with serving(behave) as server:
-        done = run(files, server, "--model", "some", "--prices", files / "prices.yaml")
+        done = run(files, server, *PRICED)
         assert done.exit_code == 3, done.stderr
-        again = run(files, server, "--model", "some", "--prices", files / "prices.yaml", "--overwrite")
+        again = run(files, server, *PRICED, "--overwrite")
         assert (again.exit_code, len(server.requests)) == (3, 6)
     assert "row 3 " in done.stderr
     assert "1 of 5 rows" in done.stderr
@@ -63,7 +59,7 @@ def test_values_problems_answers_and_cost(files):
 
 def test_dry_run_counts_and_writes_nothing(files):
     with serving(by_number) as server:
-        done = run(files, server, "--model", "some", "--prices", files / "prices.yaml", "--dry-run")
+        done = run(files, server, *PRICED, "--dry-run")
         assert (done.exit_code, len(server.requests)) == (0, 0)
     assert done.stdout.startswith("5 questions, 0 ")
     assert " 1000 " in done.stdout
@@ -75,8 +71,7 @@ def test_dry_run_counts_and_writes_nothing(files):
 
 def test_a_cost_limit_that_is_reached_is_one_sentence(files):
     with serving(by_number) as server:
-        done = run(files, server, "--model", "some", "--prices", files / "prices.yaml", "--max-cost", "0.004",
-                   "--concurrency", "1")  # fmt: skip
+        done = run(files, server, *PRICED, "--max-cost", "0.004", "--concurrency", "1")
         assert len(server.requests) == 2
     assert done.exit_code == 2
     assert [line for line in done.stderr.splitlines() if "error: " in line] == done.stderr.splitlines()[-1:]
@@ -87,7 +82,7 @@ def test_a_rival_file_and_a_config(files):
     write_rows(files / "rival.jsonl", others)
     (files / "judge.yaml").write_text("model: some\nprotocol: pairwise\nseed: 7\n")
 
-    rival = ("--config", files / "judge.yaml", "--rival", files / "rival.jsonl")
+    rival = ("--config", "judge.yaml", "--rival", "rival.jsonl")
     with serving(longer) as server:
         done = run(files, server, *rival)
         assert (done.exit_code, "row 0" in done.stderr) == (2, True)

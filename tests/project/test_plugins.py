@@ -23,47 +23,22 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [{"context": ["how are you"], "response": text, "id": text[:1]} for text in ("fine", "not bad at all")]
 OWN = """
-def words(exchanges):
-    return [len(exchange.response.split()) for exchange in exchanges]
-
-def one_too_few(exchanges):
-    return [1.0] * (len(exchanges) - 1)
-
-def no_numbers(exchanges):
-    return ["many"] * len(exchanges)
-
-def other_arguments(responses, contexts):
-    return [1.0] * len(responses)
-
-def one_number(exchanges):
-    return 3
-
-def deep(exchanges):
-    return [share(exchange) for exchange in exchanges]
-
-def share(exchange):
-    return 1 / len(exchange.facts)
-
-def silent(exchanges):
-    return [None for _ in exchanges]
-
-def endless(exchanges):
-    while True:
-        yield 1.0
-
-def a_set(exchanges):
-    return {float(len(exchange.response)) for exchange in exchanges}
-
-def digits(exchanges):
-    return "1" * len(exchanges)
-
-def leaves(exchanges):
-    raise SystemExit(0)
-
-def largest(exchanges):
-    return [1e308] * len(exchanges)
+def words(exchanges): return [len(exchange.response.split()) for exchange in exchanges]
+def one_too_few(exchanges): return [1.0] * (len(exchanges) - 1)
+def no_numbers(exchanges): return ["many"] * len(exchanges)
+def other_arguments(responses, contexts): return [1.0] * len(responses)
+def one_number(exchanges): return 3
+def deep(exchanges): return [share(exchange) for exchange in exchanges]
+def share(exchange): return 1 / len(exchange.facts)
+def silent(exchanges): return [None for _ in exchanges]
+def endless(exchanges): yield from repeat(1.0)
+def a_set(exchanges): return {float(len(exchange.response)) for exchange in exchanges}
+def digits(exchanges): return "1" * len(exchanges)
+def leaves(exchanges): raise SystemExit(0)
+def largest(exchanges): return [1e308] * len(exchanges)
 
 number = 3
+from itertools import repeat
 """
 
 
@@ -111,9 +86,9 @@ def test_a_function_is_scored_like_any_metric() -> None:
         ("python:leaves_at_once:words", "leaves_at_once"),
         ("python:../own_metrics:words", "names no function"),
         ("python:own_metrics:", "names no function"),
-        ("python:own_metrics:other_arguments", "'contexts' (own_metrics.py, line 11)"),
-        ("python:own_metrics:one_number", "(own_metrics.py, line 14)"),
-        ("python:own_metrics:deep", "(own_metrics.py, line 21)"),
+        ("python:own_metrics:other_arguments", "'contexts' (own_metrics.py, line 5)"),
+        ("python:own_metrics:one_number", "(own_metrics.py, line 6)"),
+        ("python:own_metrics:deep", "(own_metrics.py, line 8)"),
         ("python:own_metrics:number", "an int"),
         ("python:own_metrics:none", "none"),
         ("python:no_such_module:words", "no_such_module"),
@@ -168,21 +143,15 @@ def test_the_steps_of_contributing_make_a_plug_in(tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     # Installed beside, not into, the environment that runs these tests; the metadata is real.
     path = f"{installed}{os.pathsep}{ROOT / 'src'}"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": path,
-        "PIP_TARGET": str(installed),
-        "PIP_NO_INDEX": "1",
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    }
+    pip = {"PIP_TARGET": str(installed), "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     programs = {"dialeval": "-m dialeval", "pip": "-m pip", "pytest": "-m pytest -p no:cacheprovider"}
     lines = [
         re.sub(r"^(dialeval|pip|pytest)\b", lambda found: f"{sys.executable} {programs[found[0]]}", line)
         for line in steps()
     ]
-    done = subprocess.run(
-        ["bash", "-euc", "\n".join(lines)], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    environment = {**os.environ, "PYTHONPATH": path, **pip}
+    command = ["bash", "-euc", "\n".join(lines)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\W*questions .*of dialeval-questions", done.stdout, re.MULTILINE), done.stdout
     assert json.loads((tmp_path / "scores.jsonl").read_text())["questions"] == 0.5

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 from resources import CHROMIUM, PATIENCE
+from shell import write_rows
 from space_server import ROOT, address
 
 sys.path.insert(0, str(ROOT / "examples"))
@@ -27,15 +27,12 @@ def main() -> None:
         page.goto(address())
         page.wait_for_selector("#answer .card")
         page.screenshot(path=IMAGES / "compare.png")
-        file = Path(folder) / "two_systems.jsonl"
-        systems = {"answers": ANSWERS, "repeats": REPEATS}
-        file.write_text(
-            "".join(
-                json.dumps({"context": context, "response": reply, "system": system}) + "\n"
-                for system, replies in systems.items()
-                for context, reply in zip(CONTEXTS, replies, strict=True)
-            )
+        rows = (
+            {"context": context, "response": reply, "system": system}
+            for system, replies in {"answers": ANSWERS, "repeats": REPEATS}.items()
+            for context, reply in zip(CONTEXTS, replies, strict=True)
         )
+        file = write_rows(Path(folder) / "two_systems.jsonl", rows)
         page.get_by_role("tab", name="A file").click()
         page.set_input_files("#upload input[type=file]", file)
         page.wait_for_selector("#preview .record")

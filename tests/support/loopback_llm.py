@@ -141,23 +141,12 @@ def serving(behave: Behaviour) -> Iterator[Loopback]:
 def completion(request: dict[str, Any], fields: dict[str, Any]) -> bytes:
     """A completion as the API defines it."""
     texts = fields.get("texts", [fields.get("text", "")])
-    choices = [
-        {
-            "index": place,
-            "finish_reason": fields.get("finish", "stop"),
-            "message": {"role": "assistant", "content": text, "refusal": fields.get("refusal")},
-            "logprobs": fields.get("logprobs"),
-        }
-        for place, text in enumerate(texts)
-    ]
+    messages = [{"role": "assistant", "content": text, "refusal": fields.get("refusal")} for text in texts]
+    alike = {"finish_reason": fields.get("finish", "stop"), "logprobs": fields.get("logprobs")}
     usage = {"prompt_tokens": 100, "completion_tokens": 10 * len(texts), "total_tokens": 100 + 10 * len(texts)}
     whole = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": request["model"],
-        "system_fingerprint": fields.get("fingerprint", "fp_test"),
-        "choices": choices,
-        "usage": fields.get("usage", usage),
-    }
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": request["model"],
+        "system_fingerprint": fields.get("fingerprint", "fp_test"), "usage": fields.get("usage", usage),
+        "choices": [{"index": place, "message": message, **alike} for place, message in enumerate(messages)],
+    }  # fmt: skip
     return json.dumps(whole).encode()

@@ -43,14 +43,9 @@ def write_masked_model(folder: Path) -> Path:
 
     torch.manual_seed(1)
     config = BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=40,
-        initializer_range=0.5,
-    )
+        vocab_size=len(WORDS), hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32,
+        max_position_embeddings=40, initializer_range=0.5,
+    )  # fmt: skip
     BertForMaskedLM(config).save_pretrained(folder)
     _write_tokenizer(folder, pairs=True)
     return folder

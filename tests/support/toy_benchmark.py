@@ -34,17 +34,10 @@ def rated_rows(contexts: int = 30, systems: int = 6, seed: int = 0) -> list[dict
             reply = " ".join(draw.choices(REPLIES, k=1 + (system + draw.randrange(3)) // 2)) + f" ({number})"
             liking = len(reply.split()) / 8 + system / 4
             ratings = [min(5, max(1, round(liking + draw.gauss(0, 0.8)))) for _ in range(4)]
-            rows.append(
-                {
-                    "id": f"toy-{number}-{system}",
-                    "dataset": "toy",
-                    "context": [f"Shall we do number {number}?", "What do you think?"],
-                    "response": reply,
-                    "reference": REPLIES[number % len(REPLIES)],
-                    "system": f"bot{system}",
-                    "ratings": {"overall": ratings, "grammar": [6 - rating for rating in ratings]},
-                }
-            )
+            context, reference = [f"Shall we do number {number}?", "What do you think?"], REPLIES[number % len(REPLIES)]
+            row = {"id": f"toy-{number}-{system}", "dataset": "toy", "system": f"bot{system}", "context": context}
+            row |= {"response": reply, "reference": reference}
+            rows.append(row | {"ratings": {"overall": ratings, "grammar": [6 - rating for rating in ratings]}})
     return rows
 
 
@@ -55,19 +48,14 @@ def labelled_rows(name: str, contexts: int = 40, seed: int = 0) -> list[dict[str
     def reply(least: int) -> str:
         return " ".join(["word"] * draw.randint(least, least + 6))
 
+    least = {"positive": 6, "adversarial": 4, "random": 1}
     return [
         {
-            "id": f"{name}-{number}",
-            "dataset": name,
-            "context": [f"Topic {number}?"],
-            "responses": {
-                "positive": [reply(6), reply(6)],
-                "adversarial": [reply(4), reply(4)],
-                "random": [reply(1), reply(1)],
-            },
+            "id": f"{name}-{number}", "dataset": name, "context": [f"Topic {number}?"],
+            "responses": {kind: [reply(words), reply(words)] for kind, words in least.items()},
         }
         for number in range(contexts)
-    ]
+    ]  # fmt: skip
 
 
 def count_words(exchanges: list[Exchange]) -> list[float]:
