@@ -21,6 +21,7 @@ import dialeval
 from dialeval.papers import network_class
 from small_checkpoints import small_checkpoint
 
+pytestmark = pytest.mark.slow
 METRICS = ("density", "deb", "cmn", "quantidce", "judge")
 #: Of a value of this size: |difference| <= ROUNDING * (1 + |value|).
 ROUNDING = 1e-4
@@ -54,7 +55,6 @@ def close(one: np.ndarray, other: np.ndarray) -> bool:
     return bool((np.abs(one - other) <= ROUNDING * (1 + np.abs(one))).all())
 
 
-@pytest.mark.slow
 @pytest.mark.encoder
 @pytest.mark.usefixtures("_threads")
 def test_embedded_checkpoints_give_the_same_again() -> None:
@@ -85,7 +85,6 @@ def test_embedded_checkpoints_give_the_same_again() -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-@pytest.mark.slow
 def test_saving_and_loading_keeps_every_value(tiny_encoder: Path, tmp_path: Path, name: str) -> None:
     rows = {
         "responses": ["i am fine thanks", "fish and chips", "no thank you"],
@@ -104,7 +103,6 @@ def test_saving_and_loading_keeps_every_value(tiny_encoder: Path, tmp_path: Path
     assert close(values["first"], values["merged"])
 
 
-@pytest.mark.slow
 @pytest.mark.encoder
 @pytest.mark.usefixtures("_threads")
 def test_a_second_run_gives_the_same_verdict_whatever_its_batches_and_threads() -> None:

@@ -48,17 +48,6 @@ def test_text_cannot_smuggle_in_special_tokens(tokenizer: Any) -> None:
     assert "[MASK]" not in laid
 
 
-def test_the_context_keeps_its_end_and_the_response_its_beginning(tokenizer: Any) -> None:
-    layout = PairFormat(max_length=12, response_budget=4)
-    pair = PairTokenizer(tokenizer, layout).pairs(
-        [Exchange(context=("hello there how are you i am fine",), response="what do you like to eat")]
-    )[0]
-    laid = tokenizer.convert_ids_to_tokens(pair.ids.tolist())
-    assert laid == "[CLS] are you i am fine [SEP] what do you like [SEP]".split()
-    assert pair.cut
-    assert laid[pair.boundary] == "what"
-
-
 @settings(max_examples=200, deadline=None)
 @given(context=st.integers(0, 40), response=st.integers(1, 40), limit=st.integers(8, 30))
 @pytest.mark.slow
@@ -98,67 +87,53 @@ def test_a_ten_megabyte_response_is_cut_quickly(tokenizer: Any) -> None:
 # --- where there is no room ---------------------------------------------------------------------------
 
 
-def lay(tokenizer: Any, layout: PairFormat, context: str, response: str, *facts: str) -> tuple[str, TokenPair]:
-    pair = PairTokenizer(tokenizer, layout).pairs([Exchange((context,), response, facts=facts)])[0]
-    return " ".join(tokenizer.convert_ids_to_tokens(pair.ids.tolist())), pair
+def shown(tokenizer: Any, pair: TokenPair) -> str:
+    return " ".join(tokenizer.convert_ids_to_tokens(pair.ids.tolist()))
 
 
-def alone(tokenizer: Any, layout: PairFormat, context: str, *facts: str) -> tuple[str, TokenPair]:
-    pair = PairTokenizer(tokenizer, layout).contexts([Exchange((context,), "", facts=facts)])[0]
-    return " ".join(tokenizer.convert_ids_to_tokens(pair.ids.tolist())), pair
-
-
-@pytest.mark.parametrize("facts_budget", [None, 0, 5])
-def test_a_response_that_takes_all_the_room_leaves_no_context(tokenizer: Any, facts_budget: int | None) -> None:
-    layout = PairFormat(max_length=12, response_budget=12, facts_budget=facts_budget, facts_separator="[SEP]")
-    laid, pair = lay(tokenizer, layout, "hello there how are you i am fine", REPLY, "i like fish")
-    assert laid == "[CLS] [SEP] what do you like to eat fish and chips [SEP]"
-    assert pair.cut
-    assert pair.boundary == 2
-
-
-def test_one_token_less_leaves_the_last_of_the_context(tokenizer: Any) -> None:
-    laid, _ = lay(tokenizer, PairFormat(max_length=12, response_budget=8), "hello there fine", REPLY)
-    assert laid == "[CLS] fine [SEP] what do you like to eat fish and [SEP]"
-
-
-def test_a_response_keeps_three_quarters_and_at_least_one_token(tokenizer: Any) -> None:
-    laid, pair = lay(tokenizer, PairFormat(max_length=16), "hello there", REPLY)
-    assert laid == "[CLS] there [SEP] what do you like to eat fish and chips the weather is [SEP]"
-    assert len(pair.ids) == 16
-    none, _ = lay(tokenizer, PairFormat(max_length=16, response_budget=0), "hello", REPLY)
-    assert none == "[CLS] hello [SEP] what [SEP]"
-
-
-def test_what_just_fits_is_not_cut(tokenizer: Any) -> None:
-    layout = PairFormat(max_length=12, response_budget=4)
-    for context, cut in (("hello there how are you", False), ("hello there how are you fine", True)):
-        laid, pair = lay(tokenizer, layout, context, "what do you like")
-        assert pair.cut is cut
-        assert laid.split(" [SEP] ")[0].split()[1:] == context.split()[-5:]
-
-
-def test_facts_have_a_place_of_their_own_up_to_their_budget(tokenizer: Any) -> None:
-    layout = PairFormat(max_length=16, facts_budget=6, facts_separator="[MASK]")
-    facts = ("your persona: i like fish", "Partner's persona: you walk")
-    laid, pair = lay(tokenizer, layout, "hello there how are you", "fine thanks", *facts)
+PERSONA = ("your persona: i like fish", "Partner's persona: you walk")
+#: By layout: facts, context and response, what becomes of them, and whether anything is cut.
+ROOM: list[tuple[PairFormat, tuple[str, ...], str, str, str, bool]] = [
+    # The context keeps its end and the response its beginning.
+    (PairFormat(max_length=12, response_budget=4), (), "hello there how are you i am fine", REPLY,
+     "[CLS] are you i am fine [SEP] what do you like [SEP]", True),
+    (PairFormat(max_length=12, response_budget=4), (), "hello there how are you", "what do you like",
+     "[CLS] hello there how are you [SEP] what do you like [SEP]", False),
+    (PairFormat(max_length=12, response_budget=4), (), "hello there how are you fine", "what do you like",
+     "[CLS] there how are you fine [SEP] what do you like [SEP]", True),
+    # A response that takes all the room leaves no context, be there facts or not; one token less leaves the last of it.
+    *((PairFormat(max_length=12, response_budget=12, facts_budget=budget, facts_separator="[SEP]"), ("i like fish",),
+       "hello there how are you i am fine", REPLY, "[CLS] [SEP] what do you like to eat fish and chips [SEP]", True)
+      for budget in (None, 0, 5)),
+    (PairFormat(max_length=12, response_budget=8), (), "hello there fine", REPLY,
+     "[CLS] fine [SEP] what do you like to eat fish and [SEP]", True),
+    # It keeps three quarters where nothing is said, and at least one token.
+    (PairFormat(max_length=16), (), "hello there", REPLY,
+     "[CLS] there [SEP] what do you like to eat fish and chips the weather is [SEP]", True),
+    (PairFormat(max_length=16, response_budget=0), (), "hello", REPLY, "[CLS] hello [SEP] what [SEP]", True),
     # "i like fish [MASK] you walk" is six tokens; the mark behind the second fact is what is cut.
-    assert laid == "[CLS] i like fish [MASK] you walk hello there how are you [SEP] fine thanks [SEP]"
-    assert pair.cut
-    roomier = PairFormat(max_length=17, facts_budget=7, facts_separator="[MASK]")
-    laid, pair = lay(tokenizer, roomier, "hello there how are you", "fine thanks", *facts)
-    assert laid == "[CLS] i like fish [MASK] you walk [MASK] hello there how are you [SEP] fine thanks [SEP]"
-    assert not pair.cut
+    (PairFormat(max_length=16, facts_budget=6, facts_separator="[MASK]"), PERSONA, "hello there how are you",
+     "fine thanks", "[CLS] i like fish [MASK] you walk hello there how are you [SEP] fine thanks [SEP]", True),
+    (PairFormat(max_length=17, facts_budget=7, facts_separator="[MASK]"), PERSONA, "hello there how are you",
+     "fine thanks", "[CLS] i like fish [MASK] you walk [MASK] hello there how are you [SEP] fine thanks [SEP]", False),
+    # Facts outlive the context and give way to the response; without a budget they are the first turns.
+    (PairFormat(max_length=14, response_budget=9, facts_budget=5, facts_separator="[MASK]"), ("i like fish",),
+     "hello there", REPLY, "[CLS] i like [SEP] what do you like to eat fish and chips [SEP]", True),
+    (PairFormat(max_length=14, response_budget=9, facts_budget=5, facts_separator="[MASK]"), ("i like fish",),
+     "how are you i am fine", "thanks see you then",
+     "[CLS] i like fish [MASK] i am fine [SEP] thanks see you then [SEP]", True),
+    (PairFormat(max_length=10, separator="[unused0]"), ("i like fish",), "how are you", "fine",
+     "[CLS] like fish [unused0] how are you [SEP] fine [SEP]", True),
+]  # fmt: skip
 
 
-def test_facts_outlive_the_context_and_give_way_to_the_response(tokenizer: Any) -> None:
-    layout = PairFormat(max_length=14, response_budget=9, facts_budget=5, facts_separator="[MASK]")
-    laid, pair = lay(tokenizer, layout, "hello there", REPLY, "i like fish")
-    assert laid == "[CLS] i like [SEP] what do you like to eat fish and chips [SEP]"
-    assert pair.cut
-    short, pair = lay(tokenizer, layout, "how are you i am fine", "thanks see you then", "i like fish")
-    assert short == "[CLS] i like fish [MASK] i am fine [SEP] thanks see you then [SEP]"
-    assert pair.cut
+@pytest.mark.parametrize(("layout", "facts", "context", "response", "expected", "cut"), ROOM)
+def test_who_gives_way(
+    tokenizer: Any, layout: PairFormat, facts: tuple[str, ...], context: str, response: str, expected: str, cut: bool
+) -> None:
+    (pair,) = PairTokenizer(tokenizer, layout).pairs([Exchange((context,), response, facts=facts)])
+    assert (shown(tokenizer, pair), pair.cut) == (expected, cut)
+    assert pair.boundary == expected.split().index("[SEP]") + 1
 
 
 def test_only_the_last_turns_are_read_beside_all_facts(tokenizer: Any) -> None:
@@ -174,41 +149,31 @@ def test_only_the_last_turns_are_read_beside_all_facts(tokenizer: Any) -> None:
         assert context.ids.tolist() == alone.ids.tolist()
 
 
-def test_without_a_budget_facts_are_the_first_turns(tokenizer: Any) -> None:
-    layout = PairFormat(max_length=10, separator="[unused0]")
-    laid, pair = lay(tokenizer, layout, "how are you", "fine", "i like fish")
-    assert laid == "[CLS] like fish [unused0] how are you [SEP] fine [SEP]"
-    assert pair.cut
+#: The same of contexts alone.
+ALONE: list[tuple[PairFormat, tuple[str, ...], str, str, bool]] = [
+    (PairFormat(max_length=10, facts_budget=4, facts_separator="[MASK]"), PERSONA[:1],
+     "hello there how are you i am fine", "[CLS] i like fish [MASK] you i am fine [SEP]", True),
+    (PairFormat(max_length=10, facts_budget=4, facts_separator="[MASK]"), ("i like fish",), "how are you",
+     "[CLS] i like fish [MASK] how are you [SEP]", False),
+    (PairFormat(max_length=10, facts_budget=4, facts_separator="[MASK]"), ("i like fish and chips",), "hello",
+     "[CLS] i like fish and hello [SEP]", True),
+    (PairFormat(max_length=8, truncation="right_longest_first"), (), "hello there how are you i am fine",
+     "[CLS] hello there how are you i [SEP]", True),
+]  # fmt: skip
 
 
-def test_a_context_alone_is_laid_out_by_the_same_rules(tokenizer: Any) -> None:
-    layout = PairFormat(max_length=10, facts_budget=4, facts_separator="[MASK]")
-    laid, pair = alone(tokenizer, layout, "hello there how are you i am fine", "your persona: i like fish")
-    assert laid == "[CLS] i like fish [MASK] you i am fine [SEP]"
-    assert (pair.cut, pair.boundary) == (True, len(pair.ids))
-    laid, pair = alone(tokenizer, layout, "how are you", "i like fish")
-    assert laid == "[CLS] i like fish [MASK] how are you [SEP]"
-    assert not pair.cut
-    _, pair = alone(tokenizer, layout, "hello", "i like fish and chips")
-    assert pair.cut
-    last_first = PairFormat(max_length=8, truncation="right_longest_first")
-    laid, pair = alone(tokenizer, last_first, "hello there how are you i am fine")
-    assert laid == "[CLS] hello there how are you i [SEP]"
-    assert pair.cut
+@pytest.mark.parametrize(("layout", "facts", "context", "expected", "cut"), ALONE)
+def test_a_context_alone_is_laid_out_by_the_same_rules(
+    tokenizer: Any, layout: PairFormat, facts: tuple[str, ...], context: str, expected: str, cut: bool
+) -> None:
+    (pair,) = PairTokenizer(tokenizer, layout).contexts([Exchange((context,), "", facts=facts)])
+    assert (shown(tokenizer, pair), pair.cut, pair.boundary) == (expected, cut, len(pair.ids))
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"max_length": 7},
-        {"facts_budget": -1},
-        {"facts_budget": 4, "truncation": "right_longest_first"},
-        {"truncation": "middle"},
-        {"turns": 0},
-    ],
-)
-def test_impossible_layouts(options: dict[str, Any]) -> None:
-    refused(ValueError, next(iter(options)), PairFormat, **options)
+def test_impossible_layouts() -> None:
+    last_first = {"facts_budget": 4, "truncation": "right_longest_first"}
+    for options in ({"max_length": 7}, {"facts_budget": -1}, last_first, {"truncation": "middle"}, {"turns": 0}):
+        refused(ValueError, next(iter(options)), PairFormat, **options)
     assert PairFormat(max_length=8).max_length == 8
 
 

@@ -86,7 +86,6 @@ plot scores nothing.jsonl --out out
 
 
 def helps(command: click.Command, name: str) -> Iterator[str]:
-    """What each command and each option says of itself."""
     yield f"\n{name}\n  {' '.join((command.help or '').split())}"
     for one in command.params:
         if said := getattr(one, "help", None):
@@ -194,7 +193,6 @@ class Given(overlap_metric.Overlap):
 
 
 def fits(amount: float) -> dict[str, tuple[float, str]]:
-    """That a reply fits, or does not, by so much."""
     how = "fits what was said: fits this context better" if amount > 0 else "does not fit what was said: fits it worse"
     return {"relevant": (amount, f"{how} than {50 + abs(amount) * 100:.0f} % of human replies")}
 

@@ -60,7 +60,6 @@ def hidden() -> Any:
 
 
 def run(task: Callable[..., Any], *given: Any) -> dict[str, Any]:
-    """The outcome, or the error as a user would read it."""
     try:
         return {"value": task(*given)}
     except Exception as error:

@@ -116,13 +116,12 @@ def remove(place: Path, *, empty: bool = False) -> None:
         place.mkdir()
 
 
-def cut_off(folder: Path, snapshot: Path, *, unfinished: bool) -> None:
-    """A download that has got config and weights; of one that was interrupted there is a blob that is not finished."""
+def cut_off(folder: Path, snapshot: Path) -> None:
+    """A download that has got config and weights, and a blob that is not finished."""
     for path in snapshot.rglob("*"):
         if path.is_file() and path not in (snapshot / "config.json", snapshot / "model.safetensors"):
             path.unlink()
-    if unfinished:
-        (folder / "blobs" / f"{'0' * 64}.incomplete").write_bytes(b"half")
+    (folder / "blobs" / f"{'0' * 64}.incomplete").write_bytes(b"half")
 
 
 #: What a download that ended early, a full disk or a damaged one leaves of a repository in the Hub's cache, given
@@ -140,8 +139,7 @@ CACHE_STATES: dict[str, tuple[bool, Damage]] = {
     "a ref to nothing": (True, lambda folder, _: overwrite(folder / "refs" / "main", b"0" * 40)),
     "a ref of other bytes": (False, lambda folder, _: overwrite(folder / "refs" / "main", b"\xff\x00/../")),
     "no refs": (True, lambda folder, _: remove(folder / "refs")),
-    "files that are not there": (False, lambda *place: cut_off(*place, unfinished=False)),
-    "files that never came": (True, lambda *place: cut_off(*place, unfinished=True)),
+    "files that never came": (True, cut_off),
 }
 
 

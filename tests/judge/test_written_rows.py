@@ -12,6 +12,7 @@ from dialeval.judge.metric import Judge
 from shell import invoke, read_rows, write_rows
 from written_rows import charges, rows_of
 
+pytestmark = pytest.mark.encoder
 #: Kinds of sound replies whose words stand in an order, and from how many words on disorder shows.
 PROSE, WORDS = {"small talk", "apology", "service", "instructions", "refusal", "empathy", "technical prose"}, 6
 
@@ -21,13 +22,11 @@ def judge() -> Judge:
     return dialeval.load("judge", device="cpu")
 
 
-@pytest.mark.encoder
 def test_sound_replies_are_not_charged(judge: Judge) -> None:
     """One in a thousand is the aim, so of these 200 none."""
     assert charges(judge, rows_of("sound.jsonl")) == {}
 
 
-@pytest.mark.encoder
 @pytest.mark.parametrize(
     ("fault", "change", "least"),
     [
@@ -42,7 +41,6 @@ def test_the_bar_is_not_held_by_silence(judge: Judge, fault: str, change: Callab
     assert len(charges(judge, rows, change)[fault]) >= least * len(rows)
 
 
-@pytest.mark.encoder
 def test_a_flag_finds_users_who_are_frustrated_with_the_bot_and_not_with_something_else(tmp_path: Path) -> None:
     rows = rows_of("frustrated.jsonl")
     given, output = tmp_path / "chats.jsonl", tmp_path / "scores.jsonl"

@@ -15,7 +15,6 @@ Rows = list[dict[str, Any]]
 
 
 def rows_of(name: str) -> Rows:
-    """The rows of `pairs.jsonl` or `sound.jsonl`."""
     return read_rows(Path(__file__).parents[1] / "data" / name)
 
 

@@ -30,5 +30,4 @@ def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def module(evaluate: Any) -> Any:
-    """The module, as a user loads it."""
     return evaluate.load(str(ROOT / "metrics" / "density"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,20 @@ from dialeval.cli import build_app
 from dialeval.core.exchange import BadRow
 from dialeval.hub.evaluate_module import loaded
 from dialeval.hub.modules import install, module_folders
-from overlap_module import CONTEXTS, PREDICTIONS, RESULT
 from refusals import refused
 from resources import PATIENCE
 
 ROOT = Path(__file__).parents[2]
+#: Two rows, and what a module says of them with word overlap behind it.
+PREDICTIONS, CONTEXTS = ["the bus", "nobody"], [["the bus is late", "again"], ["who"]]
+RESULT = {"density": 0.2, "scores": [0.4, 0.0], "signature": "metric:overlap|weight:1.0"}
+RESULT |= {"n_truncated": 0, "n_empty": 0}
+GIVEN: dict[str, Any] = {"predictions": PREDICTIONS, "contexts": CONTEXTS}
 
 
 def test_compute(module: Any) -> None:
-    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
-    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS, references=[["a", "b"], []]) == RESULT
+    assert module.compute(**GIVEN) == RESULT
+    assert module.compute(**GIVEN, references=[["a", "b"], []]) == RESULT
 
 
 @pytest.mark.parametrize(
@@ -60,17 +64,12 @@ def test_two_processes_share_the_work(evaluate: Any) -> None:
     """Two modules that meet over files, as two processes would."""
     options = {"num_process": 2, "experiment_id": "shared", "timeout": PATIENCE}
     modules = [evaluate.load(str(ROOT / "metrics" / "density"), process_id=rank, **options) for rank in range(2)]
-    results: list[Any] = [None, None]
-
-    def work(rank: int) -> None:
-        results[rank] = modules[rank].compute(predictions=[PREDICTIONS[rank]], contexts=[CONTEXTS[rank]])
-
-    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=PATIENCE)
-    assert results == [RESULT, None]
+    with ThreadPoolExecutor(2) as pool:
+        work = [
+            pool.submit(module.compute, predictions=[said], contexts=[before])
+            for module, said, before in zip(modules, PREDICTIONS, CONTEXTS, strict=True)
+        ]
+    assert [done.result() for done in work] == [RESULT, None]
 
 
 #: What cannot be scored, and what the error names.
@@ -81,16 +80,16 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"contexts": CONTEXTS}, "predictions"),
     ({"predictions": "the bus", "contexts": CONTEXTS}, "predictions"),
     ({"predictions": PREDICTIONS, "contexts": CONTEXTS[:1]}, "2 predictions"),
-    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "references": ["a"]}, "1 references"),
+    ({**GIVEN, "references": ["a"]}, "1 references"),
     ({"predictions": ["a", None], "contexts": CONTEXTS}, "row 1"),
     ({"predictions": PREDICTIONS, "contexts": [["a", 2], ["b"]]}, "row 0"),
-    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "references": [1, 2]}, "row 0"),
+    ({**GIVEN, "references": [1, 2]}, "row 0"),
     ({"predictions": ["a", " "], "contexts": CONTEXTS}, "row 1"),
-    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "level": "word"}, "level"),
-    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "empty": "maybe"}, "empty"),
-    ({"predictions": PREDICTIONS, "contexts": CONTEXTS, "dtype": "float32"}, "dtype"),
+    ({**GIVEN, "level": "word"}, "level"),
+    ({**GIVEN, "empty": "maybe"}, "empty"),
+    ({**GIVEN, "dtype": "float32"}, "dtype"),
     *(
-        ({"predictions": PREDICTIONS, "contexts": CONTEXTS, name: odd}, name)
+        ({**GIVEN, name: odd}, name)
         for name in ("checkpoint", "device", "dtype", "batch_tokens", "level", "empty")
         for odd in ({"a": 1}, ["cpu"], pd.DataFrame({"a": [1]}))
     ),
@@ -104,12 +103,12 @@ def test_errors_come_through_and_leave_nothing_behind(
 ) -> None:
     module = evaluate.load(str(ROOT / "metrics" / "density"), keep_in_memory=keep_in_memory)
     refused(ValueError, named, module.compute, **values)
-    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
+    assert module.compute(**GIVEN) == RESULT
     assert not list(Path(module.data_dir).glob("*.arrow"))
 
 
 def test_a_row_that_is_added_late_has_its_own_number(module: Any) -> None:
-    module.add_batch(predictions=PREDICTIONS, contexts=CONTEXTS)
+    module.add_batch(**GIVEN)
     refused(BadRow, "row 2", module.add, prediction=None, context=["a"])
     # The rows before it are still there.
     assert module.compute() == RESULT
@@ -122,8 +121,8 @@ def test_the_model_is_read_once(evaluate: Any, module: Any, monkeypatch: pytest.
     loaded.cache_clear()
     another = evaluate.load(str(ROOT / "metrics" / "density"))
     for options in ({}, {}, {"device": "cpu"}):
-        module.compute(predictions=PREDICTIONS, contexts=CONTEXTS, **options)
-        another.compute(predictions=PREDICTIONS, contexts=CONTEXTS, **options)
+        module.compute(**GIVEN, **options)
+        another.compute(**GIVEN, **options)
     assert len(made) == 2
     loaded.cache_clear()
 
@@ -135,7 +134,7 @@ def test_installed_modules_load_by_name_in_any_folder(
     for folder in module_folders():
         install(folder, Path(evaluate.config.HF_MODULES_CACHE))
     module = evaluate.load("dialeval/density")
-    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
+    assert module.compute(**GIVEN) == RESULT
 
 
 def test_every_module_has_the_same_inputs_and_a_full_folder(evaluate: Any) -> None:
@@ -185,7 +184,7 @@ def test_a_module_scores_or_says_what_is_wrong(
     else:
         assert len(result["scores"]) == len(predictions) == len(contexts)
     # Nothing of what failed, or was scored, is scored again with what comes next.
-    assert module.compute(predictions=PREDICTIONS, contexts=CONTEXTS) == RESULT
+    assert module.compute(**GIVEN) == RESULT
 
 
 FIELDS = ["context", "response", "reference", "references", "facts", "system", "id", "dialogue", "\x1b[2J", ""]

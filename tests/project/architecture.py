@@ -23,7 +23,6 @@ _WIDTH, _HEIGHT, _BOX, _BOX_HEIGHT = 1080, 74, 136, 40
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module by its dotted name."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts

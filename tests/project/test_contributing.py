@@ -34,7 +34,6 @@ The printer is broken again. | I will call the technician to look at it. | Use t
 
 
 def groups() -> list[dict[str, Any]]:
-    """Contexts with right replies, and those of other contexts."""
     replies = [talk[1:] for talk in TALKS]
     return [
         {

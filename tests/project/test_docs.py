@@ -22,7 +22,6 @@ ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
 
 
-@pytest.mark.slow
 @pytest.mark.encoder
 def test_the_tutorial_runs_from_top_to_bottom(tmp_path: Path) -> None:
     pytest.importorskip("ipykernel")
@@ -86,7 +85,6 @@ def test_the_reference_is_what_its_command_writes_and_the_site_makes_docstrings_
     assert "```" not in shown
 
 
-@pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     for library in ("mkdocs", "material", "mkdocstrings"):
         pytest.importorskip(library, reason="the extra docs is not installed")

@@ -68,7 +68,6 @@ def written(path: Path) -> Iterator[re.Pattern[Any]]:
 
 
 def all_patterns() -> list[re.Pattern[Any]]:
-    """Every pattern of the package and the page."""
     found = list(BUILT.values())
     for module in pkgutil.walk_packages(dialeval.__path__, "dialeval."):
         if not module.name.endswith("__main__"):

@@ -63,7 +63,6 @@ def run(installed: Path, cwd: Path, *words: str, before: tuple[str, ...] = ()) -
     return subprocess.run([*before, str(installed / "dialeval"), *words], cwd=cwd, **QUIET)
 
 
-@pytest.mark.slow
 def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for held in (
@@ -82,7 +81,6 @@ def test_the_wheel_holds_what_it_needs_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if name.split("/")[0] in ("tests", "results", "docs") or "__pycache__" in name]
 
 
-@pytest.mark.slow
 @pytest.mark.encoder
 def test_an_installed_package_scores_with_the_network_cut(installed: Path, tmp_path: Path) -> None:
     cut = ("unshare", "--net", "--map-root-user")
@@ -98,7 +96,6 @@ def test_an_installed_package_scores_with_the_network_cut(installed: Path, tmp_p
     assert 0 < json.loads((tmp_path / "scores.jsonl").read_text())["judge"] < 1
 
 
-@pytest.mark.slow
 def test_an_installed_package_brings_training_scripts_that_start(installed: Path, tmp_path: Path) -> None:
     assert run(installed, tmp_path, "copy-training").returncode == 0
     printed = subprocess.run([installed / "python", "training/density.py", "--help"], cwd=tmp_path, **QUIET)

@@ -130,13 +130,11 @@ def test_rows_without_a_number_are_told() -> None:
 
 
 def steps() -> list[str]:
-    """The commands of the section in CONTRIBUTING."""
     section = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Add a metric as a package of your own")[1]
     block = section.split("```bash\n")[1].split("```")[0]
     return [line for line in block.splitlines() if line.strip()]
 
 
-@pytest.mark.slow
 def test_the_steps_of_contributing_make_a_plug_in(tmp_path: Path) -> None:
     pytest.importorskip("hatchling")
     (tmp_path / "examples").symlink_to(ROOT / "examples")

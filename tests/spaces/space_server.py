@@ -23,26 +23,26 @@ if str(SPACE) not in sys.path:  # its modules lie side by side, as on the Hub
     sys.path.insert(0, str(SPACE))
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
 @cache
 def address() -> str:
     """Where the page answers; started once for all tests, stopped at the end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     home = tempfile.mkdtemp(prefix="dialeval-space-")
     log = Path(home) / "log.txt"
-    own = {
-        "GRADIO_SERVER_NAME": "127.0.0.1",
-        "GRADIO_SERVER_PORT": str(port),
-        "GRADIO_ANALYTICS_ENABLED": "False",
-        "GRADIO_TEMP_DIR": str(Path(home) / "gradio"),
-        "TMPDIR": home,
-        "HF_HUB_OFFLINE": "1",
-    }
+    page = {"SERVER_NAME": "127.0.0.1", "SERVER_PORT": str(port), "TEMP_DIR": f"{home}/gradio"}
+    page |= {"ANALYTICS_ENABLED": "False"}
+    environment = {**os.environ, **{f"GRADIO_{name}": value for name, value in page.items()}}
+    environment |= {"TMPDIR": home, "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "app.py"]
     with log.open("w") as stream:
-        process = subprocess.Popen(
-            [sys.executable, "app.py"], cwd=SPACE, env={**os.environ, **own}, stdout=stream, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen(command, cwd=SPACE, env=environment, stdout=stream, stderr=subprocess.STDOUT)
 
     def stop() -> None:
         process.terminate()

@@ -14,8 +14,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
@@ -40,7 +38,7 @@ from dialeval.core.exchange import Dialogue
 from dialeval.hub.publish import default_results, make_uploads
 from dialeval.judge.verdicts import compare_replies, judge_conversation
 from dialeval.readers import Source
-from space_server import SPACE, address
+from space_server import SPACE, address, free_port
 
 file, limits = map(import_module, ("file", "limits"))
 
@@ -190,11 +188,7 @@ def test_what_is_ready_to_copy_gives_the_pages_values(judge: Any, tmp_path: Path
             exec(code, {})
         return shown.getvalue()
 
-    def answer(command: str) -> str:
-        ended = invoke(*shlex.split(command)[1:])
-        return ended.stdout
-
-    asked = [answer(line) for one in commands for line in one.splitlines()]
+    asked = [invoke(*shlex.split(line)[1:]).stdout for one in commands for line in one.splitlines()]
     replied = [printed_by(one) for one in lines]
     compared = compare_replies(judge, CONTEXT, REPLIES, facts=["It rains."], following="No, it is lost.")
     assert compared.sentence in asked[0]
@@ -226,9 +220,7 @@ def test_its_code_asks_gradio_for_nothing_private() -> None:
 @pytest.fixture
 def proxy(tmp_path: Path) -> Iterator[str]:
     """Debian's own nginx with the configuration of the compose file, before the page that runs here."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     text = (SPACE / "proxy" / "page.conf").read_text()
     text = text.replace("http://page:7860", address()).replace("listen 80;", f"listen 127.0.0.1:{port};")
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -251,19 +243,15 @@ def proxy(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.skipif(shutil.which("nginx") is None, reason="no nginx here")
 def test_the_proxy_passes_the_page_on_and_bounds_what_one_visitor_asks(proxy: str, judge: Any) -> None:
-    found = Client(proxy, verbose=False, httpx_kwargs={"timeout": PATIENCE}).predict(
-        CONTEXT, REPLIES, api_name="/compare"
-    )
+    visitor = Client(proxy, verbose=False, httpx_kwargs={"timeout": PATIENCE})
+    found = visitor.predict(CONTEXT, REPLIES, api_name="/compare")
     assert found["sentence"] == compare_replies(judge, CONTEXT, REPLIES).sentence
 
     def status(path: str, data: bytes | None = None) -> int:
         try:
-            with urllib.request.urlopen(urllib.request.Request(f"{proxy}{path}", data=data)) as answer:
-                code: int = answer.status
-                return code
-        except urllib.error.HTTPError as error:
-            return error.code
-        except urllib.error.URLError:  # it closed the connection before all of a body was sent
+            asked = httpx.request("POST" if data else "GET", f"{proxy}{path}", content=data, timeout=PATIENCE)
+            return asked.status_code
+        except httpx.TransportError:  # it closed the connection before all of a body was sent
             return 413
 
     assert status("/gradio_api/upload", bytes(30 * 2**20)) == 413

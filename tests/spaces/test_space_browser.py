@@ -67,7 +67,6 @@ def visit(browser: Any) -> Iterator[Any]:
 
 
 def rows(path: Path, replies: dict[str, list[str]]) -> str:
-    """A file of systems that answer the same questions."""
     lines = [
         {"user_msg": f"Number {at}: {CONTEXT[0]}", "bot_reply": reply, "model": system}
         for system, said in replies.items()

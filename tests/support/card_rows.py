@@ -9,7 +9,6 @@ from dialeval.agreement.results import Result
 
 
 def result(**changes: Any) -> Result:
-    """A row of the agreement table."""
     row: dict[str, Any] = {
         "metric": "deb", "benchmark": "convai2_grade", "protocol": "standard", "level": "turn", "aspect": "coherence",
         "statistic": "pearson", "value": 0.5, "low": 0.4, "high": 0.6, "p": 0.001, "p_method": "t",

@@ -20,8 +20,6 @@ from urllib.parse import unquote, urlsplit
 
 
 class Blob(NamedTuple):
-    """A file's content, and whether it is stored as a large one."""
-
     data: bytes
     large: bool
 
@@ -38,8 +36,6 @@ class Blob(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A state of a repository."""
-
     title: str
     files: Mapping[str, Blob]
 
@@ -82,16 +78,12 @@ class User(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request that came."""
-
     method: str
     path: str
     status: int
 
 
 class Refused(Exception):
-    """An answer that is an error."""
-
     def __init__(self, status: int, code: str = "", message: str = "", **body: Any) -> None:
         self.status, self.code, self.message, self.body = status, code, message, {"error": message or code, **body}
 
@@ -163,8 +155,6 @@ ROUTES = [
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one connection."""
-
     protocol_version = "HTTP/1.1"
     server: LoopbackHub
 

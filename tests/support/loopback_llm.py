@@ -44,8 +44,6 @@ def no_credit(**headers: str) -> Raw:
 
 @dataclass
 class Loopback:
-    """What the server saw."""
-
     url: str
     behave: Behaviour
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -139,7 +137,6 @@ def serving(behave: Behaviour) -> Iterator[Loopback]:
 
 
 def completion(request: dict[str, Any], fields: dict[str, Any]) -> bytes:
-    """A completion as the API defines it."""
     texts = fields.get("texts", [fields.get("text", "")])
     messages = [{"role": "assistant", "content": text, "refusal": fields.get("refusal")} for text in texts]
     alike = {"finish_reason": fields.get("finish", "stop"), "logprobs": fields.get("logprobs")}

@@ -8,7 +8,6 @@ from IPython.core.formatters import format_display_data
 
 
 def html_of(shown: object) -> str:
-    """The HTML that Jupyter would show."""
     formats, _ = format_display_data(shown)
     html: str = formats["text/html"]
     return html

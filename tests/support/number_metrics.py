@@ -69,7 +69,6 @@ def value(exchanges: Sequence[Exchange]) -> list[float]:
 
 
 def letters(exchanges: Sequence[Exchange]) -> list[int]:
-    """How long a reply is."""
     return [len(row.response) for row in exchanges]
 
 

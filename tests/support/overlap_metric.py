@@ -91,7 +91,6 @@ def jaccard(exchange: Exchange) -> float:
 
 
 def register() -> None:
-    """Make the metrics of this module known by name."""
     for name in ("Overlap", "Quoting", "Faceted", "Variety"):
         dialeval.register(name.lower(), f"overlap_metric:{name}")
 

@@ -21,7 +21,6 @@ def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> Path:
 
 
 def read_rows(path: str | Path) -> list[dict[str, Any]]:
-    """The rows of such a file."""
     return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
 
 

@@ -64,6 +64,5 @@ def tensors(network: Any, exchanges: Sequence[Exchange] = TEXTS) -> dict[str, to
 
 
 def small_checkpoint(approach: str, encoder: Path, folder: Path, heads: Sequence[str] = HEADS[:8]) -> Path:
-    """A folder with one."""
     small_network(approach, encoder, name=f"{approach}-tiny", heads=heads).save_pretrained(folder)
     return folder

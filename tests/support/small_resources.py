@@ -37,7 +37,6 @@ def write_wordnet(folder: Path) -> Path:
 
 
 def write_masked_model(folder: Path) -> Path:
-    """A BERT with random weights and its masked-LM head, over words."""
     import torch
     from transformers import BertConfig, BertForMaskedLM
 
@@ -52,7 +51,6 @@ def write_masked_model(folder: Path) -> Path:
 
 
 def write_causal_model(folder: Path) -> Path:
-    """A GPT-2 with random weights, over words."""
     import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 

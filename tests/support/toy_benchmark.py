@@ -78,7 +78,6 @@ def picky(exchanges: list[Exchange]) -> list[float]:
 
 
 def noise(exchanges: list[Exchange]) -> list[float]:
-    """Numbers that have nothing to do with the reply."""
     return [float(zlib.crc32((exchange.id or "").encode()) % 97) for exchange in exchanges]
 
 
@@ -104,8 +103,6 @@ class Named(Metric):
 
 
 class Length(Named):
-    """Words, by a metric that was trained on the toy benchmark."""
-
     info = MetricInfo("length", "Length", Level.TURN, True, (0, math.inf), "words")
     contaminated_by = frozenset({"toy"})
 
@@ -114,8 +111,6 @@ class Length(Named):
 
 
 class AgainstReferences(Named):
-    """Characters of the first reference."""
-
     info = MetricInfo("against", "Against", Level.TURN, True, (0, 1), "", needs=frozenset({"contexts", "references"}))
 
     def judge(self, exchanges: Sequence[Exchange], *, progress: bool = False) -> Judged:

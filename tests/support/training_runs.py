@@ -52,17 +52,14 @@ def overrides(encoder: Path, steps: int, own: Mapping[str, Any] = DENSITY) -> li
 
 
 def settings(chosen: Iterable[str]) -> list[str]:
-    """As the scripts take them."""
     return [word for one in chosen for word in ("--set", one)]
 
 
 def command(encoder: Path, corpora: Path, out: Path, steps: int, *more: str) -> list[str]:
-    """A training of DENSITY."""
     return [*[str(SCRIPT), "--cpu", "--corpora", str(corpora), "--out", str(out)], *overrides(encoder, steps), *more]
 
 
 def environment() -> dict[str, str]:
-    """Of a script in a process of its own."""
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0", "HF_HUB_OFFLINE": "1"}
 
 
@@ -85,17 +82,14 @@ def run_in_two_processes(words: list[str]) -> None:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """JSON lines."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 def log_of(out: Path, kind: str = "") -> list[dict[str, Any]]:
-    """What a run logged, all or of one kind."""
     return [row for row in read_lines(out / "log.jsonl") if kind in ("", row["kind"])]
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
-    """All tensors of a folder, by the names of their file's folder and their own."""
     return {
         f"{path.parent.name}/{key}": tensor
         for path in sorted(folder.rglob("*.safetensors"))

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from corpora.mining import with_mined, word_overlap
 from corpora.negatives import NegativeCounts, NegativeSampler, corrupt
 from dialeval.core.exchange import Exchange
 from refusals import refused
-from resources import MIRROR
 from shell import write_rows
 
 
@@ -68,8 +68,7 @@ def test_facts_go_to_the_turns_of_their_speaker(tmp_path: Path) -> None:
     wrong_count = {**row, "id": "b", "speakers": ["zoe", "ann"]}
     nothing_known = {"id": "c", "utterances": ["hi", "hello"], "speakers": ["zoe", "ann"]}
     third = {**row, "id": "d", "speakers": ["zoe", "ann", "max"]}
-    (tmp_path / "chat").mkdir()
-    (tmp_path / "chat" / "dev.jsonl").write_text(lines([row, wrong_count, nothing_known, third]))
+    write_rows(tmp_path / "chat" / "dev.jsonl", [row, wrong_count, nothing_known, third])
     a, b, c, d = read_corpus(tmp_path, "chat", "dev")
     zoe = ("your persona: i am zoe", "your persona: i ski")
     assert a.facts == (zoe, ("your persona: i am ann",), zoe)
@@ -83,8 +82,7 @@ def test_facts_go_to_the_turns_of_their_speaker(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     refused(FileNotFoundError, "train", read_corpus, tmp_path, "chat", "train")
-    (tmp_path / "chat").mkdir()
-    (tmp_path / "chat" / "dev.jsonl").write_text(lines([{"utterances": ["one"]}]))
+    write_rows(tmp_path / "chat" / "dev.jsonl", [{"utterances": ["one"]}])
     (tmp_path / "chat" / "test.jsonl.gz").write_bytes(b"")
     (tmp_path / "chat" / "notes.txt").write_text("")
     refused(FileNotFoundError, "dev.jsonl", find_split, tmp_path, "chat", "train")
@@ -103,14 +101,13 @@ def test_a_dataset_is_read_from_its_column_of_turns(
 
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     folder = tmp_path / "data"
-    folder.mkdir()
-    (folder / "train.jsonl").write_text(lines([{column: ["hi", "hello"], "x": 1}, {column: ["a", "b"], "x": 2}]))
+    write_rows(folder / "train.jsonl", [{column: ["hi", "hello"], "x": 1}, {column: ["a", "b"], "x": 2}])
     found = read_corpus(tmp_path, f"hub:{folder}", "train")
     assert [(one.id, one.turns) for one in found] == [
         (f"{folder}-train-0", ("hi", "hello")),
         (f"{folder}-train-1", ("a", "b")),
     ]
-    (folder / "train.jsonl").write_text(lines([{"talk": ["hi", "hello"], "x": 1}]))
+    write_rows(folder / "train.jsonl", [{"talk": ["hi", "hello"], "x": 1}])
     refused(ValueError, "talk", read_corpus, tmp_path, f"hub:{folder}", "train")
 
 
@@ -192,9 +189,8 @@ def test_an_epoch_shows_each_context_once_and_the_next_ones_other_negatives() ->
 
 def test_every_kind_of_negative_is_what_its_name_says() -> None:
     dialogues = talk(40)
-    shared = CorpusDialogue(
-        "s", ("the volcano erupted", "which volcano was it", "a small one", "far away from here"), "chat"
-    )
+    told = ("the volcano erupted", "which volcano was it", "a small one", "far away from here")
+    shared = CorpusDialogue("s", told, "chat")
     other = CorpusDialogue("o", ("a volcano is a mountain", "with fire inside it", "i see now", "good to know"), "chat")
     counts = NegativeCounts(random=4, same_dialogue=2, shared_word=1, corrupted=1)
     assert counts.total == 8
@@ -215,9 +211,8 @@ def test_every_kind_of_negative_is_what_its_name_says() -> None:
 
 def test_a_shared_word_is_one_of_the_last_two_turns() -> None:
     first = CorpusDialogue("f", ("the volcano erupted", "oh", "a glacier melts", "then what"), "chat")
-    other = CorpusDialogue(
-        "o", ("a volcano is a mountain", "nothing here", "that glacier moves", "good to know"), "chat"
-    )
+    told = ("a volcano is a mountain", "nothing here", "that glacier moves", "good to know")
+    other = CorpusDialogue("o", told, "chat")
     sampler = NegativeSampler([*talk(40), first, other], NegativeCounts(random=0, shared_word=1))
     assert {sampler.draw(first, 3, np.random.default_rng(seed))[0] for seed in range(20)} == {"that glacier moves"}
     assert sampler.shares_word(first.turns[:3], "That GLACIER moves")
@@ -256,43 +251,29 @@ def test_damage_shuffles_repeats_cuts_or_drops() -> None:
     assert min(kinds.values()) > 50
     assert len(kinds) == 4
     assert corrupt("one two three", np.random.default_rng(0)) is None
-    assert corrupt("so so so so", shuffles()) is None  # not damaged after all
+    # What is shuffled or cut may be what it was: not damaged after all.
+    assert None in {corrupt("so so so so", np.random.default_rng(seed)) for seed in range(20)}
 
 
-def shuffles() -> np.random.Generator:
-    """A generator whose first kind of damage is shuffling."""
-    seed = next(seed for seed in range(50) if int(np.random.default_rng(seed).integers(3)) == 0)
-    return np.random.default_rng(seed)
-
-
-def salty(count: int) -> list[Group]:
-    """Groups whose replies all speak of salt, each with a word of its own."""
+def salty() -> list[Group]:
+    """Groups whose replies all speak of salt, each with words of its own."""
     return [
-        Group(f"g{n}", (f"nothing{chr(97 + n)}", "salt please"), (f"salt lies beside thing{chr(97 + n)} here",))
-        for n in range(count)
+        Group(f"g{one}", (f"nothing{one}", "salt please"), (f"salt lies beside thing{one} {one * 4}",))
+        for one in ascii_lowercase[:20]
     ]
 
 
-def embed_salt(texts: Sequence[str]) -> np.ndarray:
-    """Salt on one axis, and every text a little off by a word of its own, so that none is too much like another."""
-    rows = np.zeros((len(texts), 60), dtype=np.float32)
-    for row, text in enumerate(texts):
-        rows[row, 0] = "salt" in text
-        own = next(word for word in text.split() if word.startswith(("nothing", "thing")))
-        rows[row, 1 + 2 * (ord(own[-1]) - 97) + own.startswith("nothing")] = 1.5
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
-
-
 def test_mined_replies_depend_on_the_seed_alone() -> None:
-    groups = salty(20)
-    found = with_mined(groups, 2, embed_salt, seed=0)
-    assert found == with_mined(groups, 2, embed_salt, seed=0) != with_mined(groups, 2, embed_salt, seed=1)
+    groups = salty()
+    embed = word_overlap([text for one in groups for text in (*one.context, *one.positives)])
+    found = with_mined(groups, 2, embed, seed=0)
+    assert found == with_mined(groups, 2, embed, seed=0) != with_mined(groups, 2, embed, seed=1)
     for one in found:
         assert len(set(one.mined)) == 2
         assert not {*one.positives} & {*one.mined}
         assert all(reply.startswith("salt lies beside thing") for reply in one.mined)
     assert len({one.mined for one in found}) > 10
-    again = with_mined(found, 1, embed_salt, seed=0)
+    again = with_mined(found, 1, embed, seed=0)
     assert all(two.mined[:2] == one.mined and len(set(two.mined)) == 3 for one, two in zip(found, again, strict=True))
 
 
@@ -311,10 +292,6 @@ def test_a_rare_word_that_is_shared_counts_for_more_than_a_frequent_one_and_repe
     assert ratio == pytest.approx(1 + np.log(2))
 
 
-def write(root: Path, rows: list[dict[str, Any]], name: str = "pp", split: str = "dev") -> Path:
-    return write_rows(root / name / f"{split}.jsonl", rows)
-
-
 def groups(count: int = 20) -> list[Group]:
     return [
         Group(
@@ -329,15 +306,12 @@ def groups(count: int = 20) -> list[Group]:
 
 
 def test_reads_kinds_and_drops_contradictions(tmp_path: Path) -> None:
-    row = {
-        "id": "a",
-        "context": ["Hi .", " "],
-        "positive_responses": ["Hello !", "Good day"],
-        "adversarial_negative_responses": ["Hi is short", ""],
-        "random_negative_responses": ["Good day", "Seven"],
-    }
+    row = {"id": "a", "context": ["Hi .", " "], "positive_responses": ["Hello !", "Good day"],
+           "adversarial_negative_responses": ["Hi is short", ""],
+           "random_negative_responses": ["Good day", "Seven"]}  # fmt: skip
     other = {"id": "b", "context": ["Bye"], "positive_responses": ["See you"]}
-    write(tmp_path, [row, other, {"id": "c", "context": [], "positive_responses": ["x"]}])
+    without_context = {"id": "c", "context": [], "positive_responses": ["x"]}
+    write_rows(tmp_path / "pp" / "dev.jsonl", [row, other, without_context])
     assert read_groups(tmp_path, "pp", "dev") == [
         Group("a", ("Hi .",), ("Hello !", "Good day"), ("Hi is short",), ("Seven",)),
         Group("b", ("Bye",), ("See you",)),
@@ -354,7 +328,7 @@ def test_reads_kinds_and_drops_contradictions(tmp_path: Path) -> None:
     ],
 )
 def test_malformed_rows_are_named(tmp_path: Path, row: dict[str, Any], named: str) -> None:
-    write(tmp_path, [row])
+    write_rows(tmp_path / "pp" / "dev.jsonl", [row])
     refused(ValueError, named, read_groups, tmp_path, "pp", "dev")
 
 
@@ -442,20 +416,3 @@ def test_mining_finds_replies_that_share_rare_words() -> None:
 def test_mining_passes_over_replies_to_nearly_the_same_context() -> None:
     # The only reply that speaks of keys answers the same words, so it would be right here too.
     assert mined_by_id()["keys"] == ()
-
-
-@pytest.mark.data
-def test_dailydialog_plus_plus_dev_file(tmp_path: Path) -> None:
-    path = MIRROR / "iitmnlp/DailyDialog-plusplus/4b02f9ff671e7e27d8e6b8a1925158bd5729abda/dataset/dev.json"
-    if not path.is_file():
-        pytest.skip("DailyDialog++'s dev file is not in the folder that DIALEVAL_MIRROR names")
-    (tmp_path / "pp").mkdir()
-    (tmp_path / "pp" / "dev.jsonl").write_text(path.read_text("utf-8"), "utf-8")
-    found = read_groups(tmp_path, "pp", "dev")
-    assert len(found) == 1028
-    # Six contexts have a random reply that is also given as a right one.
-    assert sum(len(one.random) < 5 for one in found) == 6
-    assert all(len(one.positives) == len(one.adversarial) == 5 for one in found)
-    train, held = hold_out(found, 0.15, 42)
-    assert len(held) == 154
-    assert 860 <= len(train) <= 874

@@ -234,7 +234,6 @@ def encoders(given: list[Any], rated: list[Any], tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="module")
 def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
-    """A judge on that encoder."""
     pairs, out = "[{name: chat, splits: [%s], pairs: 30}]", encoders[1].parent / "judge"
     chosen = settings((
         f"start_from={encoders[1] / 'trunk.safetensors'}", f"encoder={tiny_encoder}", "leave_out=overlaps.json",
@@ -252,7 +251,6 @@ def judged(encoders: tuple[Path, Path], data: Path, tiny_encoder: Path) -> Path:
 
 @pytest.fixture
 def fitted(judged: Path, data: Path) -> tuple[dict[str, Any], Namespace]:
-    """What the judge was fitted by, and to."""
     return CheckpointConfig.read(judged).training["recipe"], Namespace(corpora=data, ratings=data / "ratings")
 
 

@@ -99,8 +99,6 @@ def words(corpora: Path, tiny_encoder: Path, tmp_path: Path) -> Callable[..., li
 
 @pytest.fixture
 def train(words: Any, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
-    """Runs a script and returns its log."""
-
     def run(script: str, out: str, *chosen: str, resume: bool = False) -> list[dict[str, Any]]:
         run_here(words(script, out, *chosen, resume=resume))
         return log_of(tmp_path / out)

@@ -61,7 +61,6 @@ def test_a_recipe_of_ones_own(approach: str, start: str | None, corpora: Path, t
 
 
 def ends(given: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    """What a script says when it refuses to begin."""
     with pytest.raises((SystemExit, FileNotFoundError)) as ended:
         run_here(given)
     return f"{ended.value} {capsys.readouterr().err}"
