@@ -1,7 +1,5 @@
 """The checkpoint folder: saved and loaded without loss, refused when damaged, foreign or newer."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Base encoders from packages: the pieces of one archive are put together once, whole or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """Checkpoints that somebody else made, carelessly or worse: always our own sentence, before memory is taken."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Small encoders of given kinds, and batches for them, to compare one way of computing with another."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

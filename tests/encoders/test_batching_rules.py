@@ -1,7 +1,5 @@
 """The engine by value: what the network is given, in which batches, and what is kept."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from itertools import islice, repeat

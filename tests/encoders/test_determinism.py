@@ -4,8 +4,6 @@ With one number of threads values are equal to the last bit. Another number of t
 another order; float32 then differs in its last digits, and what is computed from it by less than `ROUNDING`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The seam for encoders: families give transformers' states, and our own BERT does to the last bit."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

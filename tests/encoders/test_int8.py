@@ -1,7 +1,5 @@
 """Layers on whole numbers say nearly what plain ones say, and the same of a row in any company."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

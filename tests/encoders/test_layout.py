@@ -1,7 +1,5 @@
 """How pairs become token ids, and who gives way where there is no room for all: facts, context and response."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

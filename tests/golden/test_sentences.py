@@ -1,7 +1,5 @@
 """The words of help, errors and reasons stand in one file; every other test asks for types, codes and names."""
 
-from __future__ import annotations
-
 from sentences import GOLDEN, sentences
 
 AGAIN = "run: PYTHONPATH=.:tests/support python tests/golden/sentences.py"

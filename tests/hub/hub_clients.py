@@ -3,8 +3,6 @@
 Prints one JSON document. Nothing in here knows that the Hub is an imitation.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import traceback

@@ -1,7 +1,5 @@
 """Cards: everything in them comes from the checkpoint and from `results/`, and the Hub accepts them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, replace
 from pathlib import Path

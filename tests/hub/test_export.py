@@ -1,7 +1,5 @@
 """A judge as a plain cross-encoder: other libraries load it and give the same numbers as the judge's own head."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

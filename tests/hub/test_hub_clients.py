@@ -1,7 +1,5 @@
 """The real clients, unmodified, against the loopback Hub: evaluate, transformers, hub client, dialeval."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`dialeval publish` against the loopback Hub: what is sent, what is refused, and that it loads again."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

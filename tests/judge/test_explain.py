@@ -1,7 +1,5 @@
 """Aspects, reasons and intervals of a metric, from its judgement to every place where scores are written."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from pathlib import Path

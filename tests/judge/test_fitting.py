@@ -1,7 +1,5 @@
 """The judge's last step: ranks, contributions and intervals, by hand and by rule."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

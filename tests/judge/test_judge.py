@@ -1,7 +1,5 @@
 """The judge over a tiny encoder with tables and weights set by hand: values, aspects, reasons, intervals."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

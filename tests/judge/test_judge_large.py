@@ -1,7 +1,5 @@
 """The large judge on its real encoder: it fits, reads whole replies, and sees what it was trained to see."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """One judge, every way in: what the library says of a row all others say, aspects and reasons included."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

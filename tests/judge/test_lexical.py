@@ -1,7 +1,5 @@
 """Plain signs of words, against values counted by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

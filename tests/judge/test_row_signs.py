@@ -1,7 +1,5 @@
 """What is read from whole conversations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Answers in words: which reply is better, and which turn of a conversation is weak."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from typing import Any

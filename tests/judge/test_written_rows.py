@@ -1,7 +1,5 @@
 """Rows written by hand: sound replies that no fault may be charged to, frustrated users, what the pairs are like."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Rows of `tests/data`, written by hand for measuring: nothing is trained on them, and nothing chosen by them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

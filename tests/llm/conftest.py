@@ -1,7 +1,5 @@
 """Every test of language models has a key, and answers are cached in its own folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`dialeval llm-score` as a user runs it: counted before, told after."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A server's answer has a bound, in time and in bytes, however it comes; and addresses are looked at first."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

@@ -1,7 +1,5 @@
 """Language models in the other commands: agreement with its cost, rank and gate, and what demands for a score do."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """A language model as judge over a server of our own: values, failures, the cache, costs, and what stays secret."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

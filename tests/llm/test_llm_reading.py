@@ -1,7 +1,5 @@
 """How answers become numbers: kept to the form, in prose, half, beside the scale; and token probabilities."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

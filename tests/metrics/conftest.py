@@ -1,7 +1,5 @@
 """The density module of `evaluate`, with a metric without weights behind it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

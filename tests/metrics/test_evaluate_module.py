@@ -1,7 +1,5 @@
 """The modules of evaluate: what they compute, refuse and show, for every metric."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from concurrent.futures import ThreadPoolExecutor

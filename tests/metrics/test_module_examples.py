@@ -1,7 +1,5 @@
 """The modules of the trained metrics: what their metric computes, and the examples that they show."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """The modules' pages as Spaces run them: app.py starts, scores what is typed, and shows the card."""
 
-from __future__ import annotations
-
 import os
 import runpy
 from collections.abc import Iterator

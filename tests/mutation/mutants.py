@@ -8,8 +8,6 @@ anew, and where only tests or other files changed what survived is tried again. 
 sample is tried. mutmut changes what stands in functions, not constants and declarations of modules and classes.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import hashlib

@@ -1,7 +1,5 @@
 """Which tests concern which file. Those that need the real encoder or start other processes are left out."""
 
-from __future__ import annotations
-
 _STATISTICS = ("test_statistics.py",)
 _NETWORK = "test_approach_networks.py"
 _SETS = ("test_fbd_metric.py", "test_prd.py")

@@ -3,8 +3,6 @@
 `python tests/project/architecture.py` draws them.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

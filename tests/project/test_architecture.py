@@ -1,7 +1,5 @@
 """The page of the architecture and the imports say the same: no arrow up, no circle, every room named once."""
 
-from __future__ import annotations
-
 from graphlib import CycleError, TopologicalSorter
 
 import pytest

@@ -1,7 +1,5 @@
 """A learned metric that is added word by word as CONTRIBUTING says is known wherever metrics of our own are."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

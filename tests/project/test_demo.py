@@ -1,7 +1,5 @@
 """What `make demo` shows a newcomer: no warnings, good replies above bad ones, and one thing to do next."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The documentation's site and its notebook: they are built and run as they stand."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

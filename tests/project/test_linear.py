@@ -1,7 +1,5 @@
 """No regular expression takes longer than its text asks for: each reads 100,000 characters of many kinds."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil

@@ -1,7 +1,5 @@
 """The package as people get it: built, installed into a folder of its own, and used without a network."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

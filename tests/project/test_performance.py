@@ -1,7 +1,5 @@
 """The parts of performance/ that measure nothing: fits, ratios, tables, pages. No time is asserted."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

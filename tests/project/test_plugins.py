@@ -1,7 +1,5 @@
 """Metrics from elsewhere: functions named on the spot, and packages that bring them by an entry point."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

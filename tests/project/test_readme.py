@@ -1,7 +1,5 @@
 """Every command of the README, as it stands there; those that no test can run are listed with the reason."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

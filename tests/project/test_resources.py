@@ -1,7 +1,5 @@
 """A test that needs what this machine lacks is skipped with its reason; it never fails, and it never runs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

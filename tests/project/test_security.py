@@ -1,7 +1,5 @@
 """Every promise of SECURITY.md names the tests that show it, and they are there."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

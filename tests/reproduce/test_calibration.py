@@ -1,7 +1,5 @@
 """Calibration: percentiles and probabilities against what is found, from arithmetic to the shell."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

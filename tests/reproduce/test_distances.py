@@ -1,7 +1,5 @@
 """The study of features: conicity and normality against the specification, replies that get worse."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The papers' tables: printed numbers as the specs have them, ours from kept values, gaps told."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Take the pictures of the page that the documentation shows: `make screenshots`. Look at each before committing it."""
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The side-by-side page in a process of its own, as a visitor meets it, and a browser to meet it with."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The page without a browser: programs that call it, many at once, its proxy, and what stands in its files."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

@@ -1,7 +1,5 @@
 """The page in a real browser: each tab, wide and narrow, light and dark, by keyboard, with axe-core's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

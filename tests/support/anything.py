@@ -1,7 +1,5 @@
 """Values of every kind that a caller may pass, drawn by hypothesis."""
 
-from __future__ import annotations
-
 from hypothesis import strategies as st
 
 ANYTHING = st.recursive(

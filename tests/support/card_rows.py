@@ -1,7 +1,5 @@
 """A row of `results/` for cards."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A CMN network over a tiny encoder, and pairs for it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

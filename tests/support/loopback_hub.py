@@ -4,8 +4,6 @@ It answers what huggingface_hub, transformers and evaluate ask when they downloa
 with tokens, private repositories, tags and large files (`.safetensors`); what it does not know gets a 501.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """A server of our own that speaks OpenAI's chat completions, and misbehaves on request."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

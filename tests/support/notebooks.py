@@ -1,7 +1,5 @@
 """What a notebook shows of a value, and whether a page is well formed."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 from IPython.core.formatters import format_display_data

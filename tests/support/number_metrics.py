@@ -1,7 +1,5 @@
 """Metrics that read a reply as a number, and rows for them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

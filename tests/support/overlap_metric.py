@@ -3,8 +3,6 @@
 Run as a program it is the `dialeval` command with this metric registered, for tests that need a process.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Rated rows of a made-up world: people like replies that take up the facts, and a small judge to tune to them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

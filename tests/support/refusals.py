@@ -1,7 +1,5 @@
 """What is refused: the type of the error, and the field, row, option or file that it names. Its words are golden."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ A test names what it needs by a marker (`@pytest.mark.wordnet`). DIALEVAL_TESTS_
 that has them (`wordnet,browser`, or `all`), which shows what somebody sees who has none of them.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

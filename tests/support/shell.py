@@ -1,7 +1,5 @@
 """What a user has before him: files of rows, and the command."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path

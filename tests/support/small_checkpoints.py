@@ -1,7 +1,5 @@
 """Networks and checkpoints of every approach over the tiny encoder, and rows for them: untrained, but whole."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Small stand-ins, made on the spot, for what tests must not download: a WordNet and language models."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

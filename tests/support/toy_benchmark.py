@@ -1,7 +1,5 @@
 """A small benchmark of our own making, and metrics for it, shared by the tests of the harness."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """Training scripts run in this process with small recipes, and what a run leaves behind."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The papers' variants: every key exists, the tables name runs that are made, and the runner goes on where it was."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

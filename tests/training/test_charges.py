@@ -1,7 +1,5 @@
 """Sound replies that are charged, and twins with faults: which replies are read, and what is counted."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What training reads: dialogues, groups, candidates, negatives, batches and mined replies."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Recipes, logs, cards and pages on training agree with one another and with what shipped."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

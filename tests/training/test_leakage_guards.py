@@ -4,8 +4,6 @@ One guard each for dialogues, for contexts that share text with a benchmark, and
 dialogue of a test context; and the held-out part shares no dialogue with the training part.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

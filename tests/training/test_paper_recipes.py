@@ -1,7 +1,5 @@
 """The recipes with the papers' own settings run as they stand: some steps on small random encoders of their kind."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Rated rows as a judge's training reads them."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shared text: what counts as such, and that no recipe trains on a benchmark that it does not declare."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The last phase of the encoder's training and metrics on it, on a tiny encoder; faults and losses by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 import random

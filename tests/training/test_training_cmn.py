@@ -1,7 +1,5 @@
 """The CMN training script end to end, on a tiny random encoder and a made-up corpus."""
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

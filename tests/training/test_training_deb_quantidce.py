@@ -1,7 +1,5 @@
 """The training scripts of DEB and QuantiDCE from end to end on a tiny encoder: killed, resumed, and every variant."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

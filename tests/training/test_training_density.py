@@ -1,7 +1,5 @@
 """The DENSITY training script end to end, on a tiny random encoder and a made-up corpus."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """DENSITY's fit: which pairs, what is random, how the rules are measured and one is chosen."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training on dialogues of one's own, with every approach: from an embedded checkpoint and from the bare encoder."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The shared encoder's training: resumption to the step, two processes as one."""
 
-from __future__ import annotations
-
 import json
 import math
 import signal
