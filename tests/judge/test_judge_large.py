@@ -1,11 +1,12 @@
 """The large judge on its real encoder: it fits, reads whole replies, and sees what it was trained to see."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dialeval
-from written_rows import rows_of
+from shell import read_rows
 
 pytestmark = [pytest.mark.large, pytest.mark.slow]
 CONTEXT = ["How was your trip?", "Great, but I lost my suitcase on the way back."]
@@ -43,7 +44,8 @@ def test_the_end_of_a_long_answer_counts(judge: Any) -> None:
 #: What it reaches (.52, .54, .69) less three pairs in a hundred; what is meant for it is .9, .85 and .9.
 @pytest.mark.parametrize(("kind", "share"), [("bland", 0.49), ("untrue", 0.51), ("markup", 0.66)])
 def test_written_pairs_are_ordered(judge: Any, kind: str, share: float) -> None:
-    rows = [row for row in rows_of("pairs.jsonl") if row["kind"] == kind]
+    written = read_rows(Path(__file__).parents[1] / "data" / "pairs.jsonl")
+    rows = [row for row in written if row["kind"] == kind]
     contexts, facts = [row["context"] for row in rows], [row.get("facts", []) for row in rows]
     better, worse = (judge.score([row[side] for row in rows], contexts, facts=facts).values
                      for side in ("better", "worse"))  # fmt: skip

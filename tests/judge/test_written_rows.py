@@ -2,17 +2,35 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import dialeval
 from dialeval.judge.metric import Judge
 from shell import invoke, read_rows, write_rows
-from written_rows import charges, rows_of
 
 pytestmark = pytest.mark.encoder
 #: Kinds of sound replies whose words stand in an order, and from how many words on disorder shows.
 PROSE, WORDS = {"small talk", "apology", "service", "instructions", "refusal", "empathy", "technical prose"}, 6
+Rows = list[dict[str, Any]]
+
+
+def rows_of(name: str) -> Rows:
+    return read_rows(Path(__file__).parents[1] / "data" / name)
+
+
+def charges(judge: Judge, rows: Rows, change: Callable[[str], str] = str) -> dict[str, list[str]]:
+    """By fault, the replies that it is charged to."""
+    replies = [change(row["response"]) for row in rows]
+    facts = [row.get("facts", []) for row in rows]
+    scores = judge.score(replies, [row["context"] for row in rows], facts=facts)
+    charged = {
+        fault.adjective: [replies[at] for at in np.flatnonzero(scores.aspects[aspect] < fault.below)]
+        for aspect, fault in judge.faults().items()
+    }
+    return {fault: which for fault, which in charged.items() if which}
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 
 import overlap_metric
 from anything import ANYTHING, JSON
+from dialeval import registry
 from dialeval.cli import build_app
 from dialeval.core.exchange import BadRow
 from dialeval.hub.evaluate_module import loaded
@@ -28,6 +30,25 @@ PREDICTIONS, CONTEXTS = ["the bus", "nobody"], [["the bus is late", "again"], ["
 RESULT = {"density": 0.2, "scores": [0.4, 0.0], "signature": "metric:overlap|weight:1.0"}
 RESULT |= {"n_truncated": 0, "n_empty": 0}
 GIVEN: dict[str, Any] = {"predictions": PREDICTIONS, "contexts": CONTEXTS}
+
+
+@pytest.fixture(scope="module")
+def evaluate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The library: no network, caches of our own, and a metric that needs no weights under the module's name."""
+    library = pytest.importorskip("evaluate")
+    home = tmp_path_factory.mktemp("evaluate")
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(library.config, "HF_EVALUATE_OFFLINE", True)
+        changed.setattr(library.config, "HF_METRICS_CACHE", home / "metrics")
+        changed.setitem(registry.REGISTRY, "density", registry.RegisteredMetric("overlap_metric:Overlap"))
+        loaded.cache_clear()
+        yield library
+    loaded.cache_clear()
+
+
+@pytest.fixture
+def module(evaluate: Any) -> Any:
+    return evaluate.load(str(ROOT / "metrics" / "density"))
 
 
 def test_compute(module: Any) -> None:
