@@ -15,7 +15,7 @@ from dialeval.judge import fitting, lexical
 from dialeval.judge.metric import Encoded, Judge, turn_features
 from dialeval.judge.network import ANSWER_WORDS, HEADS, INTERVAL_BINS, TABLE_SIZE
 from dialeval.judge.reasons import aspect_moves, reason
-from dialeval.judge.row_signs import DialogueSigns, TurnSigns, judged_side
+from dialeval.judge.row_signs import DialogueSigns, judged_side
 from dialeval.judge.rule import (
     ASPECTS,
     DIALOGUE_ASPECTS,

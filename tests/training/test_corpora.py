@@ -1,4 +1,4 @@
-"""What training reads: dialogues, groups, candidates, negatives, batches and mined replies."""
+"""What training reads: dialogues, groups, candidates, negatives, batches, mined replies and rated rows."""
 
 import gzip
 import json
@@ -17,7 +17,8 @@ from corpora.dialogues import CorpusDialogue, find_split, overlapping_ids, read_
 from corpora.grouped import Group, GroupSet, hold_out, labelled_rows, read_groups, sharing_dialogues, with_random
 from corpora.mining import with_mined, word_overlap
 from corpora.negatives import NegativeCounts, NegativeSampler, corrupt
-from dialeval.core.exchange import Exchange
+from corpora.ratings import Rated, overlapping_ratings, read_ratings
+from dialeval.core.exchange import BadRow, Exchange
 from refusals import refused
 from shell import write_rows
 
@@ -399,18 +400,60 @@ TALK = [
 ]
 
 
-def mined_by_id(count: int = 1) -> dict[str, tuple[str, ...]]:
-    texts = [turn for one in TALK for turn in one.context] + [reply for one in TALK for reply in one.positives]
-    return {one.id: one.mined for one in with_mined(TALK, count, word_overlap(texts), seed=0)}
-
-
-def test_mining_finds_replies_that_share_rare_words() -> None:
-    mined = mined_by_id()
+def test_mining_finds_replies_that_share_rare_words_but_none_to_nearly_the_same_context() -> None:
+    embed = word_overlap([text for one in TALK for text in (*one.context, *one.positives)])
+    mined = {one.id: one.mined for one in with_mined(TALK, 1, embed, seed=0)}
     assert mined["piano"] == ("Ask the man who tuned the piano at school.",)
     assert mined["soup"] == ("Rivers carry salt into it all the time.",)
     assert mined["tuner"] == ()  # nothing shares a word with it
-
-
-def test_mining_passes_over_replies_to_nearly_the_same_context() -> None:
     # The only reply that speaks of keys answers the same words, so it would be right here too.
-    assert mined_by_id()["keys"] == ()
+    assert mined["keys"] == ()
+
+
+WHOLE = {
+    "id": "c-1", "source": "chats", "family": "chat", "level": "turn", "context": ["hi", "hello"], "response": "bye",
+    "references": ["see you"], "speakers": ["a", "b"], "following": "oh", "facts": ["i ski"], "system": "s",
+    "scores": {"overall": 4, "human": None}, "ratings": {"overall": [3, 5]}, "split": "validation", "dialogue": "d",
+}  # fmt: skip
+
+
+def write(root: Path, *rows: Any, name: str = "chats.jsonl") -> Path:
+    shown = lines(rows).encode()
+    (root / name).write_bytes(gzip.compress(shown) if name.endswith(".gz") else shown)
+    return root
+
+
+@pytest.mark.parametrize("name", ["chats.jsonl", "chats.jsonl.gz"])
+def test_a_row_is_read_as_it_stands(tmp_path: Path, name: str) -> None:
+    (found,) = read_ratings(write(tmp_path, WHOLE, name=name), "chats")
+    exchange = Exchange(("hi", "hello"), "bye", ("see you",), ("i ski",), "s", "c-1", "oh")
+    beside: dict[str, Any] = {"ratings": {"overall": [3, 5]}, "speakers": ("a", "b"), "dialogue": "d"}
+    # An aspect that nobody rated is not there.
+    assert found == Rated(exchange, "chats", "chat", "validation", {"overall": 4.0}, **beside)
+
+
+def test_rows_that_cannot_be_used_are_left_out(tmp_path: Path) -> None:
+    without_level = {key: value for key, value in WHOLE.items() if key != "level"} | {"id": "c-3"}
+    changes = [{"id": "listed"}, {"level": "dialogue"}, *({"response": text} for text in (" ", None))]
+    changes += [{"scores": scores} for scores in ({}, None, {"overall": None})]
+    unusable = [{**without_level, "response": ""}, *(WHOLE | change for change in changes)]
+    silent = {**WHOLE, "id": "c-2", "context": None}  # a reply that opens the conversation
+    write(tmp_path, *unusable, WHOLE, silent, without_level)
+    found = read_ratings(tmp_path, "chats", leave_out=frozenset({"listed", "c-9"}))
+    assert [one.exchange.id for one in found] == ["c-1", "c-2", "c-3"]
+    assert found[1].exchange.context == ()
+    write(tmp_path, *unusable, name="none.jsonl")
+    refused(ValueError, "none.jsonl", read_ratings, tmp_path, "none", leave_out=frozenset({"listed"}))
+
+
+def test_a_bad_row_is_named_by_its_file_and_line(tmp_path: Path) -> None:
+    write(tmp_path, WHOLE, {**WHOLE, "facts": 7})
+    assert "facts" in refused(BadRow, "chats.jsonl line 2", read_ratings, tmp_path, "chats")
+
+
+def test_listed_rows_are_those_that_share_text_with_an_evaluation_set(tmp_path: Path) -> None:
+    (tmp_path / "overlaps.json").write_text(json.dumps({"c-1": ["a set"], "c-2": ["another", "a set"]}))
+    assert overlapping_ratings(tmp_path / "overlaps.json") == {"c-1", "c-2"}  # the ids, not the sets
+    (tmp_path / "list.json.gz").write_bytes(gzip.compress(b'["c-3"]'))
+    assert overlapping_ratings(tmp_path / "list.json.gz") == {"c-3"}
+    refused(FileNotFoundError, "none.json", overlapping_ratings, tmp_path / "none.json")

@@ -19,7 +19,7 @@ from transformers import AutoModel
 
 import trunk
 from dialeval.encoders.layout import TokenPair
-from training_runs import TRAINING, environment, run_here
+from training_runs import TRAINING, environment, run_here, settings
 from trunk_network import next_reply_loss
 from trunk_steps import padded
 
