@@ -11,33 +11,11 @@ import pytest
 
 from dialeval.core.exchange import BadRow, Dialogue, Exchange
 from dialeval.encoders.layout import MAX_WINDOWS
-from dialeval.judge import fitting, lexical
+from dialeval.judge import fitting, lexical, rule
 from dialeval.judge.metric import Encoded, Judge, turn_features
 from dialeval.judge.network import ANSWER_WORDS, HEADS, INTERVAL_BINS, TABLE_SIZE
 from dialeval.judge.reasons import aspect_moves, reason
 from dialeval.judge.row_signs import DialogueSigns, judged_side
-from dialeval.judge.rule import (
-    ASPECTS,
-    DIALOGUE_ASPECTS,
-    DIALOGUE_FEATURES,
-    DIALOGUE_VOTES,
-    FEATURES,
-    INSULT,
-    SAID_AGAIN,
-    TURN_VOTES,
-    USUAL,
-    VETO_BELOW,
-    VETO_LEAVES,
-    allowance,
-    combine,
-    dialogue_moves,
-    dialogue_vetoes,
-    soundness,
-    turn_moves,
-    turn_ranks,
-    turn_values,
-    vetoes,
-)
 from dialeval.papers.learned import rank_all
 from refusals import refused
 from small_checkpoints import small_checkpoint
@@ -73,28 +51,28 @@ def made_rows() -> list[Any]:
 
 def ranks_of(metric: Judge, rows: list[Any]) -> Any:
     features, read = metric.features_of(rows)
-    return turn_ranks(features, read, metric.network.tables("turn"))
+    return rule.turn_ranks(features, read, metric.network.tables("turn"))
 
 
 def test_contributions_are_all_that_moved_a_value(metric: Judge) -> None:
     rows = made_rows()
-    moved = turn_moves(ranks := ranks_of(metric, rows), vetoes(ranks), TURN_VOTES)
+    moved = rule.turn_moves(ranks := ranks_of(metric, rows), rule.vetoes(ranks), rule.TURN_VOTES)
     judged = metric.judge(rows)
     for at, value in enumerate(judged.values):
-        moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
+        moves = aspect_moves(dict(zip(rule.FEATURES, moved[at], strict=True)), rule.ASPECTS)
         assert math.fsum(moves.values()) == pytest.approx(value - 0.5, abs=1e-12)
     assert np.ptp(judged.values) > 0.05
-    assert {name for names in ASPECTS.values() for name in names} == set(FEATURES)
-    assert {name for names in DIALOGUE_ASPECTS.values() for name in names} == set(DIALOGUE_FEATURES)
+    assert {name for names in rule.ASPECTS.values() for name in names} == set(rule.FEATURES)
+    assert {name for names in rule.DIALOGUE_ASPECTS.values() for name in names} == set(rule.DIALOGUE_FEATURES)
 
 
 def test_reasons_name_the_largest_aspects_first(metric: Judge) -> None:
     rows = made_rows()
     features, read = metric.features_of(rows)
-    ranks = turn_ranks(features, read, metric.network.tables("turn"))
-    moved = turn_moves(ranks, vetoes(ranks), TURN_VOTES)
+    ranks = rule.turn_ranks(features, read, metric.network.tables("turn"))
+    moved = rule.turn_moves(ranks, rule.vetoes(ranks), rule.TURN_VOTES)
     for at, given in enumerate(metric.judge(rows).reasons):
-        moves = aspect_moves(dict(zip(FEATURES, moved[at], strict=True)), ASPECTS)
+        moves = aspect_moves(dict(zip(rule.FEATURES, moved[at], strict=True)), rule.ASPECTS)
         first = []
         if moves.get("respectful", 0.0) <= min([-0.01, *moves.values()]):
             first = [moves.pop("respectful")]
@@ -135,12 +113,12 @@ def test_a_missing_input_is_a_missing_aspect(metric: Judge) -> None:
 def test_aspects_are_means_of_their_features_ranks_by_votes(metric: Judge) -> None:
     row = made_rows()[1]
     ranks = ranks_of(metric, [row])[0]
-    of = dict(zip(FEATURES, ranks, strict=True))
+    of = dict(zip(rule.FEATURES, ranks, strict=True))
     found = {name: column[0] for name, column in metric.judge([row]).aspects.items()}
     others = of["next"] + of["valid"] + of["human_like"]
     assert found["relevant"] == pytest.approx((2.5 * of["follows"] + 0.5 * others) / 4)
     assert found["specific"] == pytest.approx(of["specific"])
-    assert found["fluent"] == pytest.approx(soundness(of["fluent"]))
+    assert found["fluent"] == pytest.approx(rule.soundness(of["fluent"]))
 
 
 def test_intervals_and_scales(metric: Judge) -> None:
@@ -185,7 +163,7 @@ def test_a_reply_without_a_word_is_the_worst_and_says_so(metric: Judge) -> None:
     assert np.isnan(alone)
     followed = metric.judge([Exchange(context, "", following="great, thanks!")])
     # The reaction has two votes of seven, and wording that is the worst there is leaves .3 of it.
-    assert followed.values == pytest.approx(followed.aspects["reaction"] * 2 / 7 * VETO_LEAVES)
+    assert followed.values == pytest.approx(followed.aspects["reaction"] * 2 / 7 * rule.VETO_LEAVES)
     first, second = followed.reasons[0].split("; ")
     assert first.startswith("Is blank [-0.")
     assert second.startswith("the other side ")
@@ -220,24 +198,24 @@ def test_the_head_for_denials_is_asked_where_its_speaker_has_said_something(metr
     read = metric.features_of(rows)[1]
     for logit in (-2.0, 2.0):
         told = encoded(metric, [0, 1, 2, 3], consistent=[logit] * 4)
-        column = turn_features(metric.network, told, read)[0][:, FEATURES.index("consistent")]
-        np.testing.assert_array_equal(column, [logit, USUAL, np.nan, np.nan])
+        column = turn_features(metric.network, told, read)[0][:, rule.FEATURES.index("consistent")]
+        np.testing.assert_array_equal(column, [logit, rule.USUAL, np.nan, np.nan])
 
 
 def test_all_of_the_scale_of_faults_votes_and_its_aspect_is_one_where_none_is_charged(metric: Judge) -> None:
     read = metric.features_of([Exchange(("hi",), f"a {word}") for word in "bcd"])[1]
     told = encoded(metric, [0, 1, 2], respectful=[0.5, 2.0, 5.0])
     features = turn_features(metric.network, told, read)[0]
-    ranks = turn_ranks(features, read, np.stack([np.linspace(-1, 6, TABLE_SIZE)] * len(FEATURES)))
-    column = FEATURES.index("respectful")
+    ranks = rule.turn_ranks(features, read, np.stack([np.linspace(-1, 6, TABLE_SIZE)] * len(rule.FEATURES)))
+    column = rule.FEATURES.index("respectful")
     assert (np.diff(ranks[:, column]) > 0).all()
-    assert soundness(ranks[:, column]).tolist() == [1.0, 1.0, 1.0]
+    assert rule.soundness(ranks[:, column]).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_preference_speaks_of_answers_that_are_long_enough(metric: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [Exchange(("hi",), " ".join(["fish"] * number)) for number in (ANSWER_WORDS - 1, ANSWER_WORDS)]
     told, read = encoded(metric, [0, 1], preferred=[0.5, 0.5]), metric.features_of(rows)[1]
-    column = FEATURES.index("preferred")
+    column = rule.FEATURES.index("preferred")
     assert turn_features(metric.network, told, read)[0][:, column].tolist() == pytest.approx([np.nan, 0.5], nan_ok=True)
     chosen = {**metric.network.config.architecture, "answer_words": 0}
     monkeypatch.setattr(metric.network, "config", replace(metric.network.config, architecture=chosen))
@@ -246,11 +224,11 @@ def test_preference_speaks_of_answers_that_are_long_enough(metric: Judge, monkey
 
 def test_of_many_parts_each_may_be_charged_as_much_more_seldom(metric: Judge) -> None:
     # One in a thousand lies 3.090 deviations below the middle, one in twenty 1.645, one in ten thousand 3.719.
-    assert allowance(np.array([1, 10])) == pytest.approx([0, (3.719 - 3.0902) / (3.0902 - 1.6449)], abs=1e-3)
+    assert rule.allowance(np.array([1, 10])) == pytest.approx([0, (3.719 - 3.0902) / (3.0902 - 1.6449)], abs=1e-3)
     one, ten = metric.features_of([Exchange(("hi",), "a"), Exchange(("hi",), "a b")])[1]
     for unit, charged in ((-0.1, [True, False]), (-0.5, [True, True])):
         told = encoded(metric, [0, 1], respectful=[unit, *[2.0] * 9, unit])
-        column = turn_features(metric.network, told, [one, ten])[0][:, FEATURES.index("respectful")]
+        column = turn_features(metric.network, told, [one, ten])[0][:, rule.FEATURES.index("respectful")]
         assert (column < 0).tolist() == charged
 
 
@@ -258,8 +236,8 @@ def test_a_fault_in_one_part_is_a_fault_of_the_whole(metric: Judge) -> None:
     read = metric.features_of([Exchange(("hi",), "a b"), Exchange(("hi",), "c")])[1]
     told = encoded(metric, [0, 2], respectful=[3.0, -4.0, 1.0], follows=[1.0, -1.0, 0.5])
     features = turn_features(metric.network, told, read)[0]
-    of = dict(zip(FEATURES, features.T, strict=True))
-    assert of["respectful"].tolist() == pytest.approx([-4.0 + allowance(np.array([2]))[0], 1.0])
+    of = dict(zip(rule.FEATURES, features.T, strict=True))
+    assert of["respectful"].tolist() == pytest.approx([-4.0 + rule.allowance(np.array([2]))[0], 1.0])
     # Relevance is the mean, moved half-way to the weakest part.
     assert of["follows"].tolist() == pytest.approx([-0.5, 0.5])
 
@@ -310,7 +288,9 @@ ECHOING = [GOOD[0], "hello there", GOOD[2], "great, went to see dog", GOOD[4], "
 def signs_of(metric: Judge, turns: list[str]) -> DialogueSigns:
     read = metric.read_dialogues([Dialogue(tuple(turns), speakers=tuple(SPEAKERS))])
     found = read.signs[0]
-    assert read.features[0].tolist() == pytest.approx([getattr(found, name) for name in DIALOGUE_FEATURES], nan_ok=True)
+    assert read.features[0].tolist() == pytest.approx(
+        [getattr(found, name) for name in rule.DIALOGUE_FEATURES], nan_ok=True
+    )
     return found
 
 
@@ -321,32 +301,32 @@ def test_a_head_for_whole_conversations_reads_the_last_reply_and_all_that_fits_b
     judge = Judge(folder, device="cpu")
     turns = ("hello there", "hi", "do you like fish", "yes i do", "and chips")
     (whole,) = judge.read_dialogues([Dialogue(turns, speakers=("user", "bot", "user", "bot", "user"))]).features[
-        :, DIALOGUE_FEATURES.index("whole")
+        :, rule.DIALOGUE_FEATURES.index("whole")
     ]
     last = judge.encoder.encode([Exchange(turns[:3], "yes i do")])
     assert whole == pytest.approx(judge.network.split(last.rows)[1]["whole"][0], abs=1e-6)
 
 
 def test_what_replies_leave_of_the_value_of_their_conversation() -> None:
-    ranks = np.full((4, len(FEATURES)), 0.5)
-    assert dialogue_vetoes(vetoes(ranks)) == 1.0
-    assert dialogue_vetoes(vetoes(ranks[:0])) == 1.0
-    assert dialogue_vetoes(vetoes(ranks), said_again=0.5) == pytest.approx(1 - SAID_AGAIN / 2)
+    ranks = np.full((4, len(rule.FEATURES)), 0.5)
+    assert rule.dialogue_vetoes(rule.vetoes(ranks)) == 1.0
+    assert rule.dialogue_vetoes(rule.vetoes(ranks[:0])) == 1.0
+    assert rule.dialogue_vetoes(rule.vetoes(ranks), said_again=0.5) == pytest.approx(1 - rule.SAID_AGAIN / 2)
     # One damaged reply of four, one that denies something, both in the same conversation.
-    ranks[0, FEATURES.index("fluent")] = ranks[1, FEATURES.index("consistent")] = 0.0
-    share = (3 + VETO_LEAVES) / 4
-    assert dialogue_vetoes(vetoes(ranks)) == pytest.approx(share**2)
+    ranks[0, rule.FEATURES.index("fluent")] = ranks[1, rule.FEATURES.index("consistent")] = 0.0
+    share = (3 + rule.VETO_LEAVES) / 4
+    assert rule.dialogue_vetoes(rule.vetoes(ranks)) == pytest.approx(share**2)
     # One insult is never forgiven, however many replies are civil.
-    ranks[2, FEATURES.index("respectful")] = 0.0
-    assert dialogue_vetoes(vetoes(ranks)) == pytest.approx(share**2 * INSULT * VETO_LEAVES)
-    moves = dialogue_moves(np.full((1, len(DIALOGUE_FEATURES)), 0.8), np.array([0.25]))
+    ranks[2, rule.FEATURES.index("respectful")] = 0.0
+    assert rule.dialogue_vetoes(rule.vetoes(ranks)) == pytest.approx(share**2 * rule.INSULT * rule.VETO_LEAVES)
+    moves = rule.dialogue_moves(np.full((1, len(rule.DIALOGUE_FEATURES)), 0.8), np.array([0.25]))
     assert 0.5 + moves.sum() == pytest.approx(0.2)
     assert moves[0, 1:].min() > 0 > moves[0, 0]
 
 
 def test_what_replies_leave_counts_in_the_whole_conversation(metric: Judge) -> None:
     read = metric.read_dialogues([Dialogue(tuple(GOOD), speakers=tuple(SPEAKERS))])
-    voted = combine(rank_all(read.features, metric.network.tables("dialogue")), DIALOGUE_VOTES)
+    voted = rule.combine(rank_all(read.features, metric.network.tables("dialogue")), rule.DIALOGUE_VOTES)
     scores = metric.score_dialogues([GOOD], speakers=[SPEAKERS]).values
     assert scores == pytest.approx(voted * read.left)
 
@@ -385,7 +365,7 @@ def ranked(metric: Judge) -> Callable[..., Any]:
     mostly = fitting.reference_table(np.concatenate([np.linspace(0, 1, 100), np.ones(900)]))
     tables = {"engaged": 3 * grid, "not_repetitive": mostly, "not_echoing": mostly}
     tables |= dict.fromkeys(("coherent", "weakest"), np.concatenate(nothing))
-    metric.network.set_array("dialogue_tables", np.stack([tables.get(name, grid) for name in DIALOGUE_FEATURES]))
+    metric.network.set_array("dialogue_tables", np.stack([tables.get(name, grid) for name in rule.DIALOGUE_FEATURES]))
 
     def score(*dialogues: list[str], **options: Any) -> Any:
         return metric.score_dialogues(dialogues, speakers=[SPEAKERS] * len(dialogues), **options)
@@ -398,7 +378,7 @@ def test_worse_conversations_have_lower_values(ranked: Any) -> None:
     good, repeating, _, echoing = scores.values
     assert good > max(repeating, echoing)
     aspects = scores.aspects
-    assert tuple(aspects) == Judge.info.dialogue_aspects == (*DIALOGUE_ASPECTS, "respectful", "satisfied")
+    assert tuple(aspects) == Judge.info.dialogue_aspects == (*rule.DIALOGUE_ASPECTS, "respectful", "satisfied")
     assert aspects["not_repetitive"][1] < aspects["not_repetitive"][0] > aspects["not_repetitive"][3]
     assert scores.interval.shape == (4, 2)
     assert 'repeats itself ("i like to eat fish today")' in scores.explain(1).lower()
@@ -409,30 +389,30 @@ def test_what_a_row_lacks_moves_nothing(metric: Judge) -> None:
     ranks = ranks_of(metric, made_rows()[2:3])[0]
     there = [at for at, rank in enumerate(ranks) if np.isfinite(rank)]
     # No facts to use or to deny, no next turn, and no head for what people prefer or for what says something.
-    assert len(there) == len(FEATURES) - 5
-    voted = sum(TURN_VOTES[at] * ranks[at] for at in there) / sum(TURN_VOTES[at] for at in there)
-    by_hand = voted * vetoes(ranks[None]).prod()
+    assert len(there) == len(rule.FEATURES) - 5
+    voted = sum(rule.TURN_VOTES[at] * ranks[at] for at in there) / sum(rule.TURN_VOTES[at] for at in there)
+    by_hand = voted * rule.vetoes(ranks[None]).prod()
     assert metric.judge(made_rows()[2:3]).values[0] == pytest.approx(by_hand)
 
 
 def test_vetoes_take_from_a_value_and_say_so() -> None:
-    ranks = np.full((4, len(FEATURES)), 0.8)
-    ranks[:, FEATURES.index("consistent")] = np.nan  # nothing was said that could be denied
-    ranks[1, FEATURES.index("respectful")] = 0.0
-    ranks[2, [FEATURES.index("respectful"), FEATURES.index("fluent")]] = 0.0, VETO_BELOW / 2
-    ranks[3, FEATURES.index("specific")] = 0.0  # has a vote and no veto
-    half = VETO_LEAVES + (1 - VETO_LEAVES) / 2
-    share = dict(zip(FEATURES, TURN_VOTES / TURN_VOTES[~np.isnan(ranks[0])].sum(), strict=True))
+    ranks = np.full((4, len(rule.FEATURES)), 0.8)
+    ranks[:, rule.FEATURES.index("consistent")] = np.nan  # nothing was said that could be denied
+    ranks[1, rule.FEATURES.index("respectful")] = 0.0
+    ranks[2, [rule.FEATURES.index("respectful"), rule.FEATURES.index("fluent")]] = 0.0, rule.VETO_BELOW / 2
+    ranks[3, rule.FEATURES.index("specific")] = 0.0  # has a vote and no veto
+    half = rule.VETO_LEAVES + (1 - rule.VETO_LEAVES) / 2
+    share = dict(zip(rule.FEATURES, rule.TURN_VOTES / rule.TURN_VOTES[~np.isnan(ranks[0])].sum(), strict=True))
     rude, bland = (0.8 - 0.8 * share[name] for name in ("respectful", "specific"))
-    both = rude - (0.8 - VETO_BELOW / 2) * share["fluent"]
-    left = [0.8, rude * VETO_LEAVES, both * VETO_LEAVES * half, bland]
-    assert turn_values(ranks, TURN_VOTES) == pytest.approx(left)
-    assert turn_values(ranks, TURN_VOTES, ["respectful"]) == pytest.approx([0.8, rude, both * half, bland])
-    moved = turn_moves(ranks, vetoes(ranks), TURN_VOTES)
-    taken = 0.5 * share["respectful"] + (1 - VETO_LEAVES) * rude
-    assert moved[1, FEATURES.index("respectful")] == pytest.approx(-taken)
-    assert max(moved[2, FEATURES.index("respectful")], moved[2, FEATURES.index("fluent")]) < -0.1
-    assert moved[3, FEATURES.index("specific")] == pytest.approx(-0.5 * share["specific"])
+    both = rude - (0.8 - rule.VETO_BELOW / 2) * share["fluent"]
+    left = [0.8, rude * rule.VETO_LEAVES, both * rule.VETO_LEAVES * half, bland]
+    assert rule.turn_values(ranks, rule.TURN_VOTES) == pytest.approx(left)
+    assert rule.turn_values(ranks, rule.TURN_VOTES, ["respectful"]) == pytest.approx([0.8, rude, both * half, bland])
+    moved = rule.turn_moves(ranks, rule.vetoes(ranks), rule.TURN_VOTES)
+    taken = 0.5 * share["respectful"] + (1 - rule.VETO_LEAVES) * rude
+    assert moved[1, rule.FEATURES.index("respectful")] == pytest.approx(-taken)
+    assert max(moved[2, rule.FEATURES.index("respectful")], moved[2, rule.FEATURES.index("fluent")]) < -0.1
+    assert moved[3, rule.FEATURES.index("specific")] == pytest.approx(-0.5 * share["specific"])
 
 
 @pytest.mark.slow
