@@ -16,16 +16,6 @@ from cards import catalogue_of
 from dialeval.checkpoints import find
 from dialeval.checkpoints.catalogue import CATALOGUE, checkpoints
 from dialeval.checkpoints.config import CheckpointConfig
-from dialeval.checkpoints.find import (
-    BASE_ENCODER,
-    LAYERS,
-    WEIGHTS,
-    CheckpointError,
-    embedded_checkpoints,
-    file_sha256,
-    find_checkpoint,
-    find_encoder,
-)
 from dialeval.papers.density import Density, DensityNetwork
 from dialeval.papers.learned import percentile
 from refusals import refused
@@ -52,7 +42,7 @@ def test_saving_and_loading_changes_no_score(tiny_encoder: Path, tmp_path: Path,
     assert (first.score(**ROWS).values == second.score(**ROWS).values).all()
 
 
-@pytest.mark.parametrize(("tuning", "name"), [("lora", "adapter"), ("layers", LAYERS)])
+@pytest.mark.parametrize(("tuning", "name"), [("lora", "adapter"), ("layers", find.LAYERS)])
 def test_what_was_tuned_may_be_an_embedded_checkpoint_s(
     tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuning: str, name: str
 ) -> None:
@@ -62,7 +52,7 @@ def test_what_was_tuned_may_be_an_embedded_checkpoint_s(
     own = Density(folder)
     (tmp_path / "embedded" / "judge").mkdir(parents=True)
     (folder / name).rename(tmp_path / "embedded" / "judge" / name)
-    assert name in refused(CheckpointError, "fetch it again", Density, folder)
+    assert name in refused(find.CheckpointError, "fetch it again", Density, folder)
     monkeypatch.setattr(find, "WEIGHTS", tmp_path / "embedded")
     shared = Density(folder)
     assert (shared.score(**ROWS).values == own.score(**ROWS).values).all()
@@ -79,7 +69,7 @@ def test_layers_are_kept_without_embeddings_and_begun_from(tiny_encoder: Path, t
             parameter.add_(0.25)
     network.save_pretrained(folder)
     own = Density(folder)
-    layers = folder / LAYERS
+    layers = folder / find.LAYERS
     assert not any("embeddings" in name for name in load_file(layers))
     base = small_network("density", tiny_encoder, "frozen").encoder
     for name in ("encoder.layer.0.output.LayerNorm.bias", "encoder.layer.0.output.dense.weight"):
@@ -87,7 +77,7 @@ def test_layers_are_kept_without_embeddings_and_begun_from(tiny_encoder: Path, t
         assert torch.allclose(moved, torch.tensor(0.25), atol=2e-3)  # half a step of 127
     # Saved again it is the same to the last bit.
     own.network.save_pretrained(tmp_path / "again")
-    assert file_sha256(tmp_path / "again" / LAYERS) == file_sha256(layers)
+    assert find.file_sha256(tmp_path / "again" / find.LAYERS) == find.file_sha256(layers)
     begun = DensityNetwork.create(CheckpointConfig.read(folder), start=folder)
     for one, other in zip(begun.encoder.parameters(), own.network.encoder.parameters(), strict=True):
         assert torch.equal(one, other)
@@ -96,7 +86,7 @@ def test_layers_are_kept_without_embeddings_and_begun_from(tiny_encoder: Path, t
 @pytest.mark.parametrize("damage", ["cut", "no number", "another shape", "one less", "a link", "another digest"])
 def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: str) -> None:
     small_network("density", tiny_encoder, "layers").save_pretrained(tmp_path / "one")
-    path = tmp_path / "one" / LAYERS
+    path = tmp_path / "one" / find.LAYERS
     stored = load_file(path)
     name = next(iter(stored))
     config = path.with_name("config.json")
@@ -107,8 +97,8 @@ def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: 
     elif damage == "cut":
         path.write_bytes(path.read_bytes()[:-1])
     elif damage == "a link":
-        path.rename(tmp_path / LAYERS)
-        path.symlink_to(tmp_path / LAYERS)
+        path.rename(tmp_path / find.LAYERS)
+        path.symlink_to(tmp_path / find.LAYERS)
     else:
         if damage == "one less":
             del stored[name]
@@ -116,8 +106,8 @@ def test_damaged_layers_are_refused(tiny_encoder: Path, tmp_path: Path, damage: 
             stored[name] = stored[name] * torch.nan if damage == "no number" else stored[name][:-1].contiguous()
         save_file(stored, path)
     if damage != "another digest":  # whoever sends a file can name its digest, too
-        config.write_text(config.read_text().replace(str(known), file_sha256(path)))
-    refused(CheckpointError, LAYERS, Density, tmp_path / "one")
+        config.write_text(config.read_text().replace(str(known), find.file_sha256(path)))
+    refused(find.CheckpointError, find.LAYERS, Density, tmp_path / "one")
 
 
 def test_the_folder_holds_data_only(folder: Path) -> None:
@@ -137,15 +127,15 @@ def test_without_a_network_the_hub_s_client_is_not_asked(monkeypatch: pytest.Mon
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: pytest.fail("asked"))
-    refused(CheckpointError, "nobody/nothing", find_checkpoint, "nobody/nothing", default="x")
-    refused(CheckpointError, "''", find_checkpoint, "", default="x")
+    refused(find.CheckpointError, "nobody/nothing", find.find_checkpoint, "nobody/nothing", default="x")
+    refused(find.CheckpointError, "''", find.find_checkpoint, "", default="x")
 
 
 @pytest.mark.encoder
 def test_the_base_encoder_is_the_one_file() -> None:
-    found = find_encoder(BASE_ENCODER)
+    found = find.find_encoder(find.BASE_ENCODER)
     assert (found.folder / "model.safetensors").stat().st_size > 90_000_000
-    refused(CheckpointError, "model", find_encoder, BASE_ENCODER, sha256="0" * 64)
+    refused(find.CheckpointError, "model", find.find_encoder, find.BASE_ENCODER, sha256="0" * 64)
 
 
 def test_human_percentile(folder: Path) -> None:
@@ -181,7 +171,7 @@ def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(
 def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder: Path, folder: Path) -> None:
     """The sha256 decides where both know theirs, else the name."""
     raw = json.loads((folder / "config.json").read_text())
-    raw["encoder"]["sha256"] = file_sha256(tiny_encoder / "model.safetensors")
+    raw["encoder"]["sha256"] = find.file_sha256(tiny_encoder / "model.safetensors")
     (folder / "config.json").write_text(json.dumps(raw))
     config = CheckpointConfig.read(folder)
     begun = DensityNetwork.create(config, start=folder)
@@ -194,7 +184,7 @@ def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder
         ({"tuning": "frozen"}, "neither adapter nor layers"),
     ):
         (folder / "config.json").write_text(json.dumps(raw | {"encoder": raw["encoder"] | encoder}))
-        refused(CheckpointError, message, DensityNetwork.create, config, start=folder)
+        refused(find.CheckpointError, message, DensityNetwork.create, config, start=folder)
 
 
 @pytest.mark.parametrize(
@@ -213,7 +203,7 @@ def test_a_percentile_among_equals_counts_those_that_are_lower(curve: list[float
 
 
 def test_the_embedded_checkpoints_are_small() -> None:
-    folders = embedded_checkpoints()
+    folders = find.embedded_checkpoints()
     sizes = {name: sum(path.stat().st_size for path in folder.rglob("*.*")) for name, folder in folders.items()}
     assert sizes.pop("judge-large") <= 30_000_000  # adapters of an encoder of 110 million weights
     assert max(sizes.values()) <= 18_000_000  # a judge: the layers of an encoder, a million runs of words
@@ -242,7 +232,7 @@ def test_embeddings_that_are_not_saved_are_not_trained(tiny_encoder: Path, tmp_p
 
 
 def test_the_embedded_heads_share_the_encoder_of_the_judge_and_what_it_reads() -> None:
-    embedded = embedded_checkpoints()
+    embedded = find.embedded_checkpoints()
     judge, *heads = (CheckpointConfig.read(embedded[name]) for name in ("judge", "deb", "density", "quantidce"))
     for one in heads:
         assert (one.encoder, one.layout) == (judge.encoder, judge.layout), one.name
@@ -262,14 +252,14 @@ def test_another_layout_has_another_name(folder: Path, tmp_path: Path, key: str,
 
 def test_a_checkpoint_is_found_by_its_name_and_by_that_of_its_folder() -> None:
     for name, listed in checkpoints().items():
-        assert find_checkpoint(name, default="") == find_checkpoint(listed.folder, default="")
+        assert find.find_checkpoint(name, default="") == find.find_checkpoint(listed.folder, default="")
     defaults = {name for name, listed in checkpoints().items() if name == listed.approach}
     assert defaults == {"judge", "density", "deb", "cmn", "quantidce"}
-    assert find_checkpoint(None, default="judge").folder.name == "judge-minilm"
+    assert find.find_checkpoint(None, default="judge").folder.name == "judge-minilm"
 
 
 def test_the_catalogue_is_what_the_folders_of_weights_say() -> None:
-    assert catalogue_of(WEIGHTS, CATALOGUE) == CATALOGUE.read_text("utf-8"), "run: python training/cards.py"
+    assert catalogue_of(find.WEIGHTS, CATALOGUE) == CATALOGUE.read_text("utf-8"), "run: python training/cards.py"
 
 
 def test_a_new_folder_gets_the_name_of_its_approach_unless_that_is_taken(folder: Path, tmp_path: Path) -> None:
@@ -281,7 +271,7 @@ def test_a_new_folder_gets_the_name_of_its_approach_unless_that_is_taken(folder:
     assert catalogue.read_text().startswith("# Kept.\nencoders: {}\ncheckpoints:\n  density:\n")
     listed = yaml.safe_load(catalogue.read_text())["checkpoints"]
     assert {name: entry["folder"] for name, entry in listed.items()} == {"density": "a", "b": "b"}
-    assert listed["b"]["files"]["model.safetensors"] == file_sha256(folder / "model.safetensors")
+    assert listed["b"]["files"]["model.safetensors"] == find.file_sha256(folder / "model.safetensors")
 
 
 # --- one full model instead of an adapter or layers -----------------------------------------------
@@ -303,7 +293,7 @@ def test_it_scores_the_same_in_float32(folders: tuple[Path, Path]) -> None:
     after = Density(full).score(**ROWS)
     assert after.values == pytest.approx(Density(adapter).score(**ROWS).values, abs=1e-5)
     assert after.signature["checkpoint"].startswith("tiny-merged@")
-    assert not any((full / part).exists() for part in ("adapter", LAYERS))
+    assert not any((full / part).exists() for part in ("adapter", find.LAYERS))
     assert (full / "README.md").read_text() == "# Full\n"
     described = AutoConfig.for_model(**json.loads((full / "encoder.json").read_text()))
     assert described.hidden_size == Density(full).network.encoder.config.hidden_size
@@ -317,6 +307,6 @@ def test_missing_weights_and_damaged_configurations_are_refused(folders: tuple[P
     state = load_file(path)
     del state["encoder.encoder.layer.0.attention.self.query.weight"]
     save_file(state, path)
-    refused(CheckpointError, "query.weight", Density, tmp_path / "full")
+    refused(find.CheckpointError, "query.weight", Density, tmp_path / "full")
     (tmp_path / "full" / "encoder.json").write_text('{"model_type": "no such model"}')
-    refused(CheckpointError, "encoder.json", Density, tmp_path / "full")
+    refused(find.CheckpointError, "encoder.json", Density, tmp_path / "full")

@@ -15,6 +15,7 @@ import common
 import deb
 import quantidce
 import trainer
+import training_runs as runs
 from corpora.grouped import Group, labelled_rows
 from dialeval.checkpoints.config import CheckpointConfig, EncoderSource
 from dialeval.encoders.layout import PairFormat
@@ -23,17 +24,6 @@ from dialeval.papers.quantidce import QuantiDce
 from refusals import refused
 from shell import write_rows
 from tiny_words import WORDS
-from training_runs import (
-    RECIPES,
-    TRAINING,
-    killed_after_saves,
-    log_of,
-    run_here,
-    run_in_two_processes,
-    same,
-    settings,
-    weights,
-)
 
 pytestmark = pytest.mark.slow
 
@@ -88,9 +78,9 @@ def words(corpora: Path, tiny_encoder: Path, tmp_path: Path) -> Callable[..., li
 
     def of(script: str, out: str, chosen: str, *more: str, resume: bool = False) -> list[str]:
         given = ["--cpu", "--corpora", str(corpora), "--out", str(tmp_path / out)]
-        given += ["--recipe", str(RECIPES / f"{script}-minilm.yaml"), *(["--resume"] if resume else [])]
+        given += ["--recipe", str(runs.RECIPES / f"{script}-minilm.yaml"), *(["--resume"] if resume else [])]
         own = deb if script == "deb" else quantidce
-        return [str(TRAINING / f"{script}.py"), *given, *settings((*common, *own, *chosen.split(), *more))]
+        return [str(runs.TRAINING / f"{script}.py"), *given, *runs.settings((*common, *own, *chosen.split(), *more))]
 
     return of
 
@@ -98,8 +88,8 @@ def words(corpora: Path, tiny_encoder: Path, tmp_path: Path) -> Callable[..., li
 @pytest.fixture
 def train(words: Any, tmp_path: Path) -> Callable[..., list[dict[str, Any]]]:
     def run(script: str, out: str, *chosen: str, resume: bool = False) -> list[dict[str, Any]]:
-        run_here(words(script, out, *chosen, resume=resume))
-        return log_of(tmp_path / out)
+        runs.run_here(words(script, out, *chosen, resume=resume))
+        return runs.log_of(tmp_path / out)
 
     return run
 
@@ -111,10 +101,10 @@ def test_a_killed_run_resumes_to_the_same_weights(
     chosen = f"{STEPS} encoder_dropout=0.1"  # random masks must continue where they stopped, too
     log = train(script, "whole", chosen)
     for save in (1, 3):  # in stage one, and in stage two
-        killed_after_saves(words(script, f"killed-{save}", chosen), save)
+        runs.killed_after_saves(words(script, f"killed-{save}", chosen), save)
         refused(SystemExit, "--resume", train, script, f"killed-{save}", chosen)
         train(script, f"killed-{save}", chosen, resume=True)
-        assert same(tmp_path / "whole" / "checkpoint", tmp_path / f"killed-{save}" / "checkpoint")
+        assert runs.same(tmp_path / "whole" / "checkpoint", tmp_path / f"killed-{save}" / "checkpoint")
 
     assert [row["kind"] for row in log if row["kind"] != "train"] == ["validation"] * 3 + ["final"]
     assert len([row for row in log if row["kind"] == "train"]) == 6
@@ -168,7 +158,7 @@ def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
     assert set(config.training["rows"]["pp/more"]) == {"positive", "mined"}
     assert config.training["available"]["pp/more"]["contexts"] == 25
     assert set(config.training["pretraining"]["pairs"]) == {"chat"}
-    first = log_of(tmp_path / "out" / "pretraining")
+    first = runs.log_of(tmp_path / "out" / "pretraining")
     assert {"perplexity", "word_accuracy", "accuracy"} <= set(first[-1])
 
 
@@ -177,7 +167,7 @@ def test_deb_begins_from_another_checkpoint_and_without_steps_keeps_it(train: An
     start = tmp_path / "first" / "checkpoint"
     log = train("deb", "second", "pretraining.steps=0 fine_tuning.steps=0", f"start_from={start}")
     assert [row["kind"] for row in log] == ["validation", "final"]
-    begun, kept = weights(start), weights(tmp_path / "second" / "checkpoint")
+    begun, kept = runs.weights(start), runs.weights(tmp_path / "second" / "checkpoint")
     adapters = [key for key in begun if "lora_" in key]
     assert adapters
     assert all(torch.equal(begun[key], kept[key]) for key in adapters)
@@ -211,7 +201,7 @@ def test_quantidce_variants_run(train: Any, tmp_path: Path, chosen: str) -> None
     if "fine_tuning.method=mse_fix_encoder" in chosen:
         record = CheckpointConfig.read(tmp_path / "out" / "checkpoint").training
         assert record["rated_rows"] == {"training": 7, "held_out": 6}
-        adapter = weights(tmp_path / "out" / "checkpoint" / "adapter")
+        adapter = runs.weights(tmp_path / "out" / "checkpoint" / "adapter")
         assert all((tensor == 0).all() for key, tensor in adapter.items() if "lora_B" in key)
         assert not (tmp_path / "out" / "pretraining").exists()
 
@@ -219,12 +209,12 @@ def test_quantidce_variants_run(train: Any, tmp_path: Path, chosen: str) -> None
 def test_quantidce_orders_the_levels(train: Any, tmp_path: Path) -> None:
     steps = "pretraining.steps=80 pretraining.evaluate_every=40 pretraining.save_every=80"
     train("quantidce", "out", f"{steps} fine_tuning.percent=0")
-    log = log_of(tmp_path / "out" / "pretraining")
+    log = runs.log_of(tmp_path / "out" / "pretraining")
     judged = [row for row in log if row["kind"] == "validation"]
     assert judged[-1]["loss"] < 1.2  # what equal scores cost
     assert judged[-1]["positive_above_random"] > 0.8
     # Without rated rows the network of stage one stays as it was.
-    assert same(tmp_path / "out" / "pretraining" / "checkpoint", tmp_path / "out" / "checkpoint")
+    assert runs.same(tmp_path / "out" / "pretraining" / "checkpoint", tmp_path / "out" / "checkpoint")
 
 
 # --- schedules and optimiser -----------------------------------------------------------------------
@@ -263,10 +253,10 @@ def test_without_bias_correction_steps_are_those_of_berts_adam() -> None:
 def test_two_processes_train_one_network(words: Any, tmp_path: Path) -> None:
     # Losses of features alone leave the scorer without a gradient, which data parallelism refuses if nobody cares.
     chosen = "pretraining.steps=2 fine_tuning.steps=2 losses.mlr=0 losses.contrastive=1"
-    run_in_two_processes(words("quantidce", "out", chosen))
+    runs.run_in_two_processes(words("quantidce", "out", chosen))
     record = CheckpointConfig.read(tmp_path / "out" / "checkpoint").training
     assert record["hardware"].startswith("2 process")
-    assert [row["kind"] for row in log_of(tmp_path / "out")].count("train") == 2
+    assert [row["kind"] for row in runs.log_of(tmp_path / "out")].count("train") == 2
     QuantiDce(tmp_path / "out" / "checkpoint", device="cpu")
 
 
@@ -286,7 +276,7 @@ def test_a_fitted_head_tells_damaged_replies_and_keeps_half_of_the_learned_one()
         for place in range(0, 16, 2)
     ]
     head = {"contexts": 8, "damaged": 1.0, "strength": 10.0}
-    recipe = {**common.read_recipe(TRAINING / "recipes" / "deb-minilm.yaml"), "head_fit": head}
+    recipe = {**common.read_recipe(runs.TRAINING / "recipes" / "deb-minilm.yaml"), "head_fit": head}
     deb.set_head(network, torch.zeros(384), torch.zeros(()))
     deb.fit_head(network, groups, recipe)
     alone = network.classifier.weight[0].clone()

@@ -7,18 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import density_fit
 from common import read_recipe, read_validation
 from corpora.dialogues import read_corpus
 from density import build_network
-from density_fit import (
-    FLOAT32_RESOLUTION,
-    choose_rule,
-    fit_and_choose,
-    fitting_pairs,
-    held_out_pairs,
-    rotated,
-    separation,
-)
 from dialeval.papers.density import Density, DensityNetwork, apply_rule, fit_gaussian
 from dialeval.statistics.moments import Moments
 from small_checkpoints import small_checkpoint
@@ -41,11 +33,11 @@ def test_all_pairs_of_a_corpus_but_those_that_are_left_out(tiny_corpora: Path) -
     dialogues = read_corpus(tiny_corpora, "chat", "train")
     kept = [one for one in dialogues if one.id not in ("train-0", "train-1")]
     assert len(kept) == len(dialogues) - 2
-    (pairs,) = fitting_pairs(RECIPE, tiny_corpora)
+    (pairs,) = density_fit.fitting_pairs(RECIPE, tiny_corpora)
     expected = Counter(one.exchange(turn) for one in kept for turn in range(1, len(one.turns)))
     assert Counter(pairs) == expected
     some = {**RECIPE, "fit": {"corpora": [{"name": "chat", "splits": ["train"], "pairs": 17}]}}
-    assert fitting_pairs(some, tiny_corpora)[0] == pairs[:17]
+    assert density_fit.fitting_pairs(some, tiny_corpora)[0] == pairs[:17]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +45,7 @@ def fitted(tiny_encoder: Path, tiny_corpora: Path, tmp_path_factory: pytest.Temp
     folder = small_checkpoint("density", tiny_encoder, tmp_path_factory.mktemp("density") / "checkpoint")
     network = DensityNetwork.from_pretrained(folder, trainable=True)
     encode = encoder(folder)
-    measured = fit_and_choose(network, encode, RECIPE, tiny_corpora, read_validation(RECIPE, tiny_corpora))
+    measured = density_fit.fit_and_choose(network, encode, RECIPE, tiny_corpora, read_validation(RECIPE, tiny_corpora))
     return network, encode, measured
 
 
@@ -64,14 +56,14 @@ def encoder(folder: Path):
 
 def test_each_gaussian_has_its_own_pairs_and_shrinkage(fitted, tiny_corpora: Path) -> None:
     network, encode, measured = fitted
-    (pairs,) = fitting_pairs(RECIPE, tiny_corpora)
+    (pairs,) = density_fit.fitting_pairs(RECIPE, tiny_corpora)
     assert measured["fitted_pairs"] == {"chat": len(pairs)}
     for some, shrinkage, mean, precision in (
         (pairs, 0.05, network.mean, network.precision),
-        (rotated(pairs), 0.2, network.background_mean, network.background_precision),
+        (density_fit.rotated(pairs), 0.2, network.background_mean, network.background_precision),
     ):
         moments = Moments.of(encode(some)[:, :-1])
-        expected = fit_gaussian(moments, shrinkage=shrinkage, resolution=FLOAT32_RESOLUTION)
+        expected = fit_gaussian(moments, shrinkage=shrinkage, resolution=density_fit.FLOAT32_RESOLUTION)
         assert mean.numpy() == pytest.approx(expected[0], rel=1e-4, abs=1e-5)
         assert np.linalg.norm(precision.numpy() - expected[1]) < 1e-3 * np.linalg.norm(expected[1])
 
@@ -83,7 +75,7 @@ def test_the_config_holds_the_choice_and_percentiles_of_every_rule(fitted, tiny_
     chosen = network.config.architecture["default_scoring"]
     assert areas[chosen]["mean"] == max(kinds["mean"] for rule, kinds in areas.items() if rule != "classifier")
     assert all(set(kinds) == {"random", "same_dialogue", "shared_word", "mean"} for kinds in areas.values())
-    human = held_out_pairs(read_validation(RECIPE, tiny_corpora), RECIPE)["human"]
+    human = density_fit.held_out_pairs(read_validation(RECIPE, tiny_corpora), RECIPE)["human"]
     for rule, curves in network.config.quantiles.items():
         values = apply_rule(rule, encode(human), network)
         assert curves["human"][100] == pytest.approx(np.median(values), rel=1e-5)
@@ -117,9 +109,9 @@ def test_areas_by_hand_and_the_best_density() -> None:
         "relative": {"human": np.array([1.0, 3.0]), "random": np.array([0.0, 0.5]), "shared_word": np.array([1.0])},
         "classifier": {"human": np.array([9.0]), "random": np.array([0.0]), "shared_word": np.array([0.0])},
     }
-    areas = separation(scores)  # type: ignore[arg-type]
+    areas = density_fit.separation(scores)  # type: ignore[arg-type]
     assert areas["mahalanobis"] == {"random": 0.75, "shared_word": 0.0, "mean": 0.375}
     assert areas["relative"] == {"random": 1.0, "shared_word": 0.75, "mean": 0.875}
-    assert choose_rule({**areas, "euclidean": {"mean": 0.1}}) == "relative"
+    assert density_fit.choose_rule({**areas, "euclidean": {"mean": 0.1}}) == "relative"
     alike = {rule: {"mean": 0.5} for rule in ("mahalanobis", "euclidean", "relative", "classifier")}
-    assert choose_rule(alike) == "mahalanobis"
+    assert density_fit.choose_rule(alike) == "mahalanobis"
