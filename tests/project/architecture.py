@@ -87,11 +87,11 @@ def drawing() -> str:
     for room, floor in floors().items():
         storeys[floor].append(room)
     top = max(storeys)
-    place = {}
-    for floor, rooms in storeys.items():
-        gap = _WIDTH / len(rooms)
-        for at, room in enumerate(rooms):
-            place[room] = (gap * (at + 0.5), (top - floor) * _HEIGHT + 34)
+    place = {
+        room: (_WIDTH / len(rooms) * (at + 0.5), (top - floor) * _HEIGHT + 34)
+        for floor, rooms in storeys.items()
+        for at, room in enumerate(rooms)
+    }
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH + 40} {top * _HEIGHT + 10}" '
         'font-family="sans-serif" font-size="13">',

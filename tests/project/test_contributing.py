@@ -32,16 +32,10 @@ The printer is broken again. | I will call the technician to look at it. | Use t
 
 
 def groups() -> list[dict[str, Any]]:
-    replies = [talk[1:] for talk in TALKS]
+    kinds = ("positive_responses", "random_negative_responses", "adversarial_negative_responses")
     return [
-        {
-            "id": f"g{number}",
-            "context": [TALKS[number][0]],
-            "positive_responses": replies[number],
-            "random_negative_responses": replies[number - 1],
-            "adversarial_negative_responses": replies[number - 2],
-        }
-        for number in range(len(TALKS))
+        {"id": f"g{at}", "context": talk[:1], **{kind: TALKS[at - back][1:] for back, kind in enumerate(kinds)}}
+        for at, talk in enumerate(TALKS)
     ]
 
 

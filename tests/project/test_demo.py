@@ -22,12 +22,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> str:
     modules = tmp_path_factory.mktemp("modules")
     for folder in module_folders():
         install(folder, modules)
-    done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "demo.py")],
-        env={**os.environ, "HF_MODULES_CACHE": str(modules), "HF_EVALUATE_OFFLINE": "1", "COLUMNS": "80"},
-        capture_output=True,
-        text=True,
-    )
+    environment = {**os.environ, "HF_MODULES_CACHE": str(modules), "HF_EVALUATE_OFFLINE": "1", "COLUMNS": "80"}
+    command = [sys.executable, str(EXAMPLES / "demo.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout

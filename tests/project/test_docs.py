@@ -1,8 +1,8 @@
 """The documentation's site and its notebook: they are built and run as they stand."""
 
-import importlib.util
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -46,37 +46,25 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 def test_every_page_is_in_the_menu() -> None:
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
 
-    def pages(entries: list[object]) -> set[str]:
-        found: set[str] = set()
-        for entry in entries:
-            assert isinstance(entry, dict)
-            for target in entry.values():
-                found |= pages(target) if isinstance(target, list) else {str(target)}
-        return found
+    def pages(entries: list[dict[str, Any]]) -> set[str]:
+        targets = [target for entry in entries for target in entry.values()]
+        within = [pages(target) for target in targets if isinstance(target, list)]
+        return set().union(*within, (target for target in targets if isinstance(target, str)))
 
     metrics = {f"metrics/{path.name}.md" for path in (ROOT / "metrics").iterdir() if path.is_dir()}
     assert pages(menu) == {path.name for path in (ROOT / "docs").glob("*.md")} | metrics | {"index.md", "tutorial.md"}
 
 
 def _module(name: str) -> Any:
-    spec = importlib.util.spec_from_file_location(f"site_{name}", ROOT / "docs" / "site" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "site" / f"{name}.py")))
 
 
 def test_the_reference_is_what_its_command_writes_and_the_site_makes_docstrings_of_it() -> None:
     made = _module("api")
     written = (ROOT / "docs" / "api.md").read_text("utf-8")
     assert written == made.page(), "run: python docs/site/api.py"
-    shown = _module("hooks").on_page_markdown(
-        written,
-        page=SimpleNamespace(file=SimpleNamespace(src_uri="api.md", generated_by=None)),
-        config=None,
-        files=None,
-    )
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="api.md", generated_by=None))
+    shown = _module("hooks").on_page_markdown(written, page=page, config=None, files=None)
     paths = [path for section in made.SECTIONS.values() for path in section]
     assert [line.removeprefix("::: ") for line in shown.splitlines() if line.startswith(":::")] == paths
     assert [line for line in shown.splitlines() if line.startswith("## ")] == [f"## {one}" for one in made.SECTIONS]

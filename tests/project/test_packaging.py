@@ -20,11 +20,8 @@ from shell import invoke
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-QUIET: dict[str, Any] = {
-    "capture_output": True,
-    "text": True,
-    "env": {name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
-}
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+QUIET: dict[str, Any] = {"capture_output": True, "text": True, "env": ENVIRONMENT}
 ROW = {"context": ["How are you?"], "response": "Fine, thanks! And you?", "id": "1"}
 
 

@@ -73,12 +73,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.encoder
 @pytest.mark.parametrize(("language", "message"), cases())
 def test_what_the_readme_says_runs(language: str, message: list[str], clone: Path) -> None:
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "HF_EVALUATE_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "HF_EVALUATE_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     for one in message:
         one += next((more for beginning, more in SHORTER.items() if one.startswith(beginning)), "")
         command = [sys.executable, "-c", one] if language == "python" else ["bash", "-o", "pipefail", "-c", one]
@@ -127,19 +123,13 @@ def test_the_judge_beside_a_language_model_is_what_the_results_say() -> None:
 
 def test_non_commercial_corpora_of_the_weights_are_named() -> None:
     box = README[README.index("## Limits and licence") :]
-    used = {
-        corpus
-        for listed in checkpoints().values()
-        for corpus in listed.corpora
-        if "NC" in facts()["corpora"][corpus]["licence"]
-    }
+    known = {corpus: facts()["corpora"][corpus] for listed in checkpoints().values() for corpus in listed.corpora}
+    used = [about for about in known.values() if "NC" in about["licence"]]
     assert used
-    for corpus in used:
-        assert re.split(r"[ ,:]", facts()["corpora"][corpus]["title"])[0] in box
+    for about in used:
+        assert re.split(r"[ ,:]", about["title"])[0] in box
         # A research-only corpus names no licence of its own.
-        assert all(
-            licence in box for licence in re.findall(r"CC BY-NC(?:-SA)? 4\.0", facts()["corpora"][corpus]["licence"])
-        )
+        assert all(licence in box for licence in re.findall(r"CC BY-NC(?:-SA)? 4\.0", about["licence"]))
 
 
 def test_the_box_says_how_much_is_read() -> None:

@@ -32,14 +32,10 @@ def test_wordnet_is_absent_for_the_code_as_well():
 def test_hidden_resources_are_skipped_with_their_reasons(tmp_path: Path) -> None:
     (tmp_path / "test_all.py").write_text(TESTS.format(names=list(RESOURCES)))
     places = [HERE, HERE / "support", os.environ.get("PYTHONPATH", "")]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places)), "DIALEVAL_TESTS_HIDE": "all"}
     command = [sys.executable, "-m", "pytest", "-p", "conftest", "-c", str(HERE.parent / "pyproject.toml")]
-    done = subprocess.run(
-        [*command, "--rootdir", str(tmp_path), "-p", "no:cacheprovider", str(tmp_path)],
-        env={**environment, "DIALEVAL_TESTS_HIDE": "all"},
-        capture_output=True,
-        text=True,
-    )
+    command += ["--rootdir", str(tmp_path), "-p", "no:cacheprovider", str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"1 passed, {len(RESOURCES)} skipped" in done.stdout
     for resource in RESOURCES.values():

@@ -1,6 +1,5 @@
 """Every promise of SECURITY.md names the tests that show it, and they are there."""
 
-import json
 import os
 import re
 import subprocess
@@ -8,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from shell import write_rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,11 +43,9 @@ main()
 )
 def test_nothing_is_sent_that_nobody_asked_for(command: str, tmp_path: Path) -> None:
     rows = [{"context": [f"How is {at}?"], "response": f"{at} is fine.", "id": str(at)} for at in range(30)]
-    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    write_rows(tmp_path / "rows.jsonl", rows)
     online = {name: value for name, value in os.environ.items() if not name.endswith("_OFFLINE")}
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, *command.split()], cwd=tmp_path, env=online, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
+    words = [sys.executable, "-c", WATCHED, *command.split()]
+    done = subprocess.run(words, cwd=tmp_path, env=online, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "called" not in done.stderr
