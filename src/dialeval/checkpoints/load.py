@@ -14,15 +14,9 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import nn
 
+from dialeval.checkpoints import untrusted
 from dialeval.checkpoints.config import LoraSettings
 from dialeval.checkpoints.find import CheckpointError, first_line
-from dialeval.checkpoints.untrusted import (
-    MAX_NEW_TOKENS,
-    adapter_settings,
-    check_files,
-    encoder_settings,
-    tensor_shapes,
-)
 from dialeval.encoders.base import load_exactly, tuned_state
 from dialeval.encoders.bert import BertEncoder, BertSettings
 from dialeval.encoders.layout import PairFormat
@@ -78,11 +72,11 @@ def load_encoder(folder: Path, vocabulary: int, *, trainable: bool = False) -> n
 
     For scoring an ordinary BERT loads without transformers' model classes, whose import takes longer than all else.
     """
-    check_files(folder)
-    raw = encoder_settings(folder / "config.json")
+    untrusted.check_files(folder)
+    raw = untrusted.encoder_settings(folder / "config.json")
     encoder: Any = (None if trainable else _ordinary_bert(folder, raw)) or _of_transformers(folder, raw)
     known = encoder.get_input_embeddings().num_embeddings
-    if vocabulary > known + MAX_NEW_TOKENS:
+    if vocabulary > known + untrusted.MAX_NEW_TOKENS:
         raise CheckpointError(
             f"the tokenizer has {vocabulary} tokens and the encoder in {folder} knows {known} of them"
         )
@@ -103,7 +97,7 @@ def _ordinary_bert(folder: Path, raw: Mapping[str, Any]) -> BertEncoder | None:
     with torch.device("meta"):
         encoder = BertEncoder(settings)
     # Releases with heads put the encoder's name before its tensors.
-    shapes = tensor_shapes(weights, with_buffers=True)
+    shapes = untrusted.tensor_shapes(weights, with_buffers=True)
     held = {name.removeprefix("bert."): name for name in shapes}
     asked = {name: tuple(tensor.shape) for name, tensor in encoder.state_dict().items()}
     if any(shapes.get(held.get(name, "")) != shape for name, shape in asked.items()):
@@ -166,7 +160,8 @@ def _check_fits(folder: Path, raw: dict[str, Any]) -> None:
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise CheckpointError(f"{folder} has no model.safetensors; pickled weights are not loaded")
-    held = sum(math.prod(shape) for file in files for shape in tensor_shapes(file, with_buffers=True).values())
+    shapes = [shape for file in files for shape in untrusted.tensor_shapes(file, with_buffers=True).values()]
+    held = sum(map(math.prod, shapes))
     if asked > held:
         raise CheckpointError(f"{folder} asks for {asked} weights in config.json and holds {held}; fetch it again")
 
@@ -177,7 +172,7 @@ ENCODER_CONFIG = "encoder.json"
 
 def empty_encoder(path: Path, *, trainable: bool = False) -> nn.Module:
     """An encoder with arbitrary weights, to be filled from the checkpoint that it belongs to."""
-    raw = encoder_settings(path)
+    raw = untrusted.encoder_settings(path)
     device = torch.get_default_device()  # that which only plans, if the caller chose it
     if not trainable and (settings := BertSettings.of(raw)) is not None:
         with torch.device("meta"):
@@ -234,7 +229,7 @@ def load_layers(encoder: nn.Module, path: Path) -> nn.Module:
 
 def _fitting(path: Path, shapes: Mapping[str, Any], counts: Collection[str] = ()) -> dict[str, torch.Tensor]:
     """The tensors of a file that has all of these shapes and no other."""
-    if tensor_shapes(path, counts=counts) != shapes:
+    if untrusted.tensor_shapes(path, counts=counts) != shapes:
         raise CheckpointError(f"{path} does not fit the encoder that it is for; fetch both again")
     stored = load_file(path)
     check_finite(stored, path)
@@ -273,7 +268,7 @@ def load_adapter(encoder: nn.Module, folder: Path, trainable: bool) -> nn.Module
     weights = folder / "adapter_model.safetensors"
     if not weights.is_file():
         raise CheckpointError(f"{folder} has no adapter_model.safetensors; the checkpoint is incomplete")
-    settings = adapter_settings(folder)
+    settings = untrusted.adapter_settings(folder)
     if not trainable and (adapted := _plain_linears(encoder, settings["target_modules"])):
         return _merged(encoder, adapted, weights, settings)
     from peft import LoraConfig, get_peft_model_state_dict, set_peft_model_state_dict

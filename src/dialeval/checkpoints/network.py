@@ -24,38 +24,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from dialeval.checkpoints import CheckpointError, find, load
 from dialeval.checkpoints.config import CheckpointConfig, EncoderSource, LoraSettings
-from dialeval.checkpoints.find import (
-    ADAPTER,
-    LAYERS,
-    SHARED,
-    CheckpointError,
-    file_sha256,
-    find_checkpoint,
-    find_encoder,
-    find_tuned,
-    first_line,
-    weights_digest,
-)
-from dialeval.checkpoints.load import (
-    ENCODER_CONFIG,
-    adapter_folder,
-    check_finite,
-    check_vocabulary,
-    empty_encoder,
-    load_adapter,
-    load_encoder,
-    load_layers,
-    load_tokenizer,
-    packed,
-    share_embeddings,
-    unpacked,
-    with_lora,
-)
 from dialeval.checkpoints.untrusted import tensor_shapes
 from dialeval.encoders.base import first_token, freeze_embeddings, load_exactly, tuned_state, width
 from dialeval.encoders.batching import choose_device, choose_dtype
-from dialeval.io.files import disk_errors, parse_json, replace_file
+from dialeval.io.files import disk_errors, first_line, parse_json, replace_file
 
 
 class Network(nn.Module):
@@ -90,7 +64,7 @@ class Network(nn.Module):
         source = self.config.encoder
         if self.folder is None or source.tuning not in ("lora", "layers") or len(self.encoders) > 1:
             return str(self.folder)
-        return f"{source.id} {source.sha256} {source.layers or file_sha256(self.folder / ADAPTER)}"
+        return f"{source.id} {source.sha256} {source.layers or find.file_sha256(self.folder / find.ADAPTER)}"
 
     def rows(self, first: Tensor) -> Tensor:
         """What the heads make of the first token's last state: `[batch, width]` becomes one row of numbers for each."""
@@ -110,19 +84,19 @@ class Network(nn.Module):
         approach (with one encoder) whose adapter or layers every encoder of this network begins from.
         """
         folder = base_of(config.encoder)
-        tokenizer = load_tokenizer(folder, config.layout)
+        tokenizer = load.load_tokenizer(folder, config.layout)
         begun = None if start is None else _start_folder(start, config.encoder)
         base = {}
         for name in cls.encoders:
-            encoder = load_encoder(folder, len(tokenizer), trainable=True)
+            encoder = load.load_encoder(folder, len(tokenizer), trainable=True)
             if config.encoder.tuning == "layers":
                 freeze_embeddings(encoder)
             if begun is not None and begun[1].tuning == "layers":
-                encoder = load_layers(encoder, find_tuned(begun[0], begun[1].layers))
+                encoder = load.load_layers(encoder, find.find_tuned(begun[0], begun[1].layers))
             elif begun is not None:
-                encoder = load_adapter(encoder, _adapter(*begun), trainable=True)
+                encoder = load.load_adapter(encoder, _adapter(*begun), trainable=True)
             elif config.encoder.tuning == "lora" and lora is not None:
-                encoder = with_lora(encoder, lora)
+                encoder = load.with_lora(encoder, lora)
             base[name] = encoder
         return cls(config, base, tokenizer)
 
@@ -138,7 +112,7 @@ class Network(nn.Module):
         **ignored: Any,
     ) -> Self:
         """Load a checkpoint: a folder, a Hub id, or the embedded one. Adapters are merged unless `trainable`."""
-        located = find_checkpoint(source, default=cls.default_checkpoint(), revision=revision)
+        located = find.find_checkpoint(source, default=cls.default_checkpoint(), revision=revision)
         config = CheckpointConfig.read(located.folder)
         if config.approach != cls.approach:
             raise CheckpointError(f"{located.folder} is a checkpoint of {config.approach}, not of {cls.approach}")
@@ -147,38 +121,39 @@ class Network(nn.Module):
                 f"{located.folder} has format {config.format_version}, and a {cls.approach} needs {cls.oldest_format}; "
                 "train or tune it again, from the embedded one"
             )
-        tokenizer = load_tokenizer(tokenizer_folder(located.folder, config.encoder), config.layout)
+        tokenizer = load.load_tokenizer(tokenizer_folder(located.folder, config.encoder), config.layout)
         weights = located.folder / "model.safetensors"
-        skeleton = located.folder / ENCODER_CONFIG
+        skeleton = located.folder / load.ENCODER_CONFIG
         stands_alone = config.encoder.tuning == "full" and skeleton.is_file()
         if stands_alone:
             # Modules without memory tell the shapes, so that nothing is allocated which the file does not hold.
             with torch.device("meta"):
-                planned = {name: empty_encoder(skeleton, trainable=trainable) for name in cls.encoders}
+                planned = {name: load.empty_encoder(skeleton, trainable=trainable) for name in cls.encoders}
             cls._check_shapes(config, planned, weights)
-            base = {name: empty_encoder(skeleton, trainable=trainable) for name in cls.encoders}
+            base = {name: load.empty_encoder(skeleton, trainable=trainable) for name in cls.encoders}
         else:
             if located.revision is not None and Path(config.encoder.id).expanduser().exists():
                 raise CheckpointError(
                     f"{source} comes from the Hub but names a folder of this machine as its encoder; do not use it"
                 )
             base_folder = base_of(config.encoder)
-            base = {name: load_encoder(base_folder, len(tokenizer), trainable=trainable) for name in cls.encoders}
-        check_vocabulary(tokenizer, base[cls.encoders[0]], located.folder)
+            base = {name: load.load_encoder(base_folder, len(tokenizer), trainable=trainable) for name in cls.encoders}
+        load.check_vocabulary(tokenizer, base[cls.encoders[0]], located.folder)
         if not stands_alone:
             cls._check_shapes(config, base, weights)
         if config.encoder.tuning == "lora":
             for name in cls.encoders:
                 adapter = _adapter(located.folder, config.encoder, cls.encoders, name)
-                base[name] = load_adapter(base[name], adapter, trainable)
+                base[name] = load.load_adapter(base[name], adapter, trainable)
         elif config.encoder.tuning == "layers":
-            layers = find_tuned(located.folder, config.encoder.layers)
-            base = {name: load_layers(encoder, layers) for name, encoder in base.items()}
+            layers = find.find_tuned(located.folder, config.encoder.layers)
+            base = {name: load.load_layers(encoder, layers) for name, encoder in base.items()}
             for encoder in base.values():
                 freeze_embeddings(encoder)  # which stay those of the base
         network = cls(config, base, tokenizer)
         name = config.name or located.folder.name
-        network.identity = f"{name}@{located.revision or weights_digest(located.folder, config.encoder.layers)[:12]}"
+        commit = located.revision or find.weights_digest(located.folder, config.encoder.layers)[:12]
+        network.identity = f"{name}@{commit}"
         network.folder = located.folder
         network._load_heads(weights)
         # A metric comes with both chosen already.
@@ -188,7 +163,7 @@ class Network(nn.Module):
         for name in cls.encoders:
             encoder = getattr(network, name).to(precision)
             if config.encoder.tuning != "full" and not trainable:
-                share_embeddings(encoder, (base_folder, len(tokenizer), chosen, precision))
+                load.share_embeddings(encoder, (base_folder, len(tokenizer), chosen, precision))
         return network if trainable else network.eval().requires_grad_(False)
 
     @classmethod
@@ -223,14 +198,14 @@ class Network(nn.Module):
         tuned: Any = getattr(self, self.encoders[0])
         if self.config.encoder.tuning == "lora":
             for name in self.encoders:
-                save_adapter(getattr(self, name), adapter_folder(target, self.encoders, name))
+                save_adapter(getattr(self, name), load.adapter_folder(target, self.encoders, name))
         if self.config.encoder.tuning == "layers":
-            replace_file(target / LAYERS, lambda path: save_file(packed(tuned_state(tuned)), path))
-        if (shared := SHARED.get(self.config.encoder.tuning)) and len(self.encoders) == 1:
-            source = replace(self.config.encoder, layers=file_sha256(target / shared))
+            replace_file(target / find.LAYERS, lambda path: save_file(load.packed(tuned_state(tuned)), path))
+        if (shared := find.SHARED.get(self.config.encoder.tuning)) and len(self.encoders) == 1:
+            source = replace(self.config.encoder, layers=find.file_sha256(target / shared))
             self.config = replace(self.config, encoder=source)
         if self.config.encoder.tuning == "full":
-            replace_file(target / ENCODER_CONFIG, tuned.config.to_json_file)
+            replace_file(target / load.ENCODER_CONFIG, tuned.config.to_json_file)
         replace_file(target / "model.safetensors", lambda path: save_file(self._own_state(), path))
         if self.config.encoder.tuning == "full":
             self.tokenizer.save_pretrained(target)
@@ -243,7 +218,7 @@ class Network(nn.Module):
         """Round tuned weights to what will be saved, so that statistics fitted now fit what is loaded later."""
         if self.config.encoder.tuning == "layers":
             tuned: Any = self.encoder
-            load_exactly(tuned, unpacked(packed(tuned_state(tuned))), kept="embeddings.")
+            load_exactly(tuned, load.unpacked(load.packed(tuned_state(tuned))), kept="embeddings.")
         for name, parameter in self.named_parameters():
             if "lora_" in name:
                 parameter.data = parameter.data.to(torch.float16).to(parameter.dtype)
@@ -282,7 +257,7 @@ class Network(nn.Module):
             stored = load_file(path)
         except (SafetensorError, OSError) as error:
             raise CheckpointError(f"{path} is damaged: {first_line(error)}") from None
-        check_finite(stored, path)
+        load.check_finite(stored, path)
         load_exactly(self, stored, kept=self._from_elsewhere())
 
 
@@ -303,19 +278,19 @@ def tokenizer_folder(folder: Path, source: EncoderSource) -> Path:
 
 def base_of(source: EncoderSource) -> Path:
     """The folder of a base encoder, of which the weights are those of its digest."""
-    return find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
+    return find.find_encoder(source.id, revision=source.revision, sha256=source.sha256).folder
 
 
 def _adapter(folder: Path, source: EncoderSource, encoders: tuple[str, ...] = ("encoder",), name: str = "") -> Path:
     """The folder of an adapter: the checkpoint's own, or an embedded one's whose digest its config.json names."""
     if source.layers is None:
-        return adapter_folder(folder, encoders, name)
-    return find_tuned(folder, source.layers, ADAPTER).parent
+        return load.adapter_folder(folder, encoders, name)
+    return find.find_tuned(folder, source.layers, find.ADAPTER).parent
 
 
 def _start_folder(start: str | Path, encoder: EncoderSource) -> tuple[Path, EncoderSource]:
     """A checkpoint to begin from and its encoder; what is tuned fits only the base that it was trained over."""
-    folder = find_checkpoint(start, default=str(start)).folder
+    folder = find.find_checkpoint(start, default=str(start)).folder
     theirs = CheckpointConfig.read(folder).encoder
     if theirs.tuning not in ("lora", "layers"):
         raise CheckpointError(
