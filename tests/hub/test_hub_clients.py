@@ -12,7 +12,6 @@ import pytest
 
 import dialeval
 from dialeval.hub.modules import module_folders
-from hub_clients import CONTEXTS, PREDICTIONS, REFERENCES
 from loopback_hub import LoopbackHub, User
 from resources import PATIENCE
 from small_checkpoints import ENCODER_ID, small_checkpoint
@@ -20,6 +19,11 @@ from small_checkpoints import ENCODER_ID, small_checkpoint
 pytestmark = pytest.mark.slow
 
 TOKEN = "hf_may_read_secrets"
+ROWS = {
+    "predictions": ["i am fine thanks", "fish and chips"],
+    "contexts": [["hello there", "how are you"], ["what do you like to eat"]],
+    "references": [["i am fine"], ["fish please"]],
+}
 #: Modules of a metric of turns and of one of systems.
 FOLDERS = {folder.name: folder for folder in module_folders() if folder.name in ("density", "fbd")}
 
@@ -80,14 +84,14 @@ def ask(hub: LoopbackHub, home: Path, *orders: list[Any], token: str | None = No
 def answers(hub: LoopbackHub, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One process, because importing the clients is most of the work."""
     orders = {
-        "modules": ["modules", {"density": "dialeval/density-tiny", "fbd": ENCODER_ID}],
+        "modules": ["modules", ROWS, {"density": "dialeval/density-tiny", "fbd": ENCODER_ID}],
         "pinned_module": ["pinned_module", "v1"],
         "auto": ["auto_model", "dialeval/density-tiny"],
-        "pinned_model": ["pinned_model", "v1"],
-        "unpinned_model": ["pinned_model", "main"],
-        "unknown_revision": ["pinned_model", "v9"],
-        "snapshot": ["snapshot", "dialeval/density-tiny"],
-        "hidden": ["hidden"],
+        "pinned_model": ["scored", ROWS, "dialeval/density-tiny", "v1"],
+        "unpinned_model": ["scored", ROWS, "dialeval/density-tiny", "main"],
+        "unknown_revision": ["scored", ROWS, "dialeval/density-tiny", "v9"],
+        "snapshot": ["snapshot_download", "dialeval/density-tiny"],
+        "hidden": ["scored", ROWS, "dialeval/secret"],
     }
     return dict(zip(orders, ask(hub, tmp_path_factory.mktemp("home"), *orders.values()), strict=True))
 
@@ -95,7 +99,7 @@ def answers(hub: LoopbackHub, tmp_path_factory: pytest.TempPathFactory) -> dict[
 def test_modules_load_by_name_and_compute(answers: dict[str, Any], tiny_encoder: Path) -> None:
     shown = answers["modules"]["value"]
     of_replies = answers["pinned_model"]["value"]["values"]
-    of_system = dialeval.load("fbd", checkpoint=tiny_encoder).score(PREDICTIONS, CONTEXTS, REFERENCES).values.tolist()
+    of_system = dialeval.load("fbd", checkpoint=tiny_encoder).score(*ROWS.values()).values.tolist()
     assert shown["density"]["scores"] == pytest.approx(of_replies, rel=1e-5, abs=1e-6)
     assert shown["fbd"]["scores"] == pytest.approx(of_system, rel=1e-5, abs=1e-6)
 
@@ -124,7 +128,7 @@ def test_what_cannot_be_had_is_a_checkpoint_error(order: str, named: str, answer
 
 
 def test_snapshots_are_repositories_byte_for_byte(answers: dict[str, Any], hub: LoopbackHub, tmp_path: Path) -> None:
-    (private,) = ask(hub, tmp_path / "home", ["snapshot", "dialeval/secret"], token=TOKEN)
+    (private,) = ask(hub, tmp_path / "home", ["snapshot_download", "dialeval/secret"], token=TOKEN)
     for answer, name in ((answers["snapshot"], "density-tiny"), (private, "secret")):
         found = files_of(Path(answer["value"]))
         found.pop(".gitattributes")
