@@ -25,54 +25,35 @@ UNITS = [
 ]  # fmt: skip
 PACKAGE = Path(dialeval.__file__).parent
 PAGE = PACKAGE.parents[1] / "spaces" / "side_by_side"
+CALLS = {f"re.{name}" for name in "sub split search match findall finditer fullmatch compile".split()}
 #: Put together while the program runs: what each may look like.
 BUILT = {"aspect_pattern": aspect_pattern("grammar"), "hidden_names": hidden_names(Path("scores.jsonl"))}
 
 
-def compiled(value: Any, depth: int = 3) -> Iterator[re.Pattern[Any]]:
-    """The patterns of an attribute, also those in tuples, tables and classes."""
-    if isinstance(value, re.Pattern):
-        yield value
-    elif depth and isinstance(value, dict):
-        for key, inner in value.items():
-            yield from (*compiled(key, depth - 1), *compiled(inner, depth - 1))
-    elif depth and isinstance(value, list | tuple | set | frozenset):
-        for inner in value:
-            yield from compiled(inner, depth - 1)
-    elif depth and isinstance(value, type) and value.__module__.startswith("dialeval"):
-        for inner in vars(value).values():
-            yield from compiled(inner, 0 if isinstance(inner, type) else depth - 1)
-
-
-def written(path: Path) -> Iterator[re.Pattern[Any]]:
-    """The patterns that stand inside the functions of a file; one that is built there must be known to `BUILT`."""
+def written(path: Path, names: dict[str, Any]) -> Iterator[re.Pattern[Any]]:
+    """Every pattern that stands in a file; one that a function puts together must be known to `BUILT`."""
     tree = ast.parse(path.read_text("utf-8"))
-    for function in ast.walk(tree):
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        for call in ast.walk(function):
-            is_re = isinstance(call, ast.Call) and ast.unparse(call.func) in {
-                f"re.{name}"
-                for name in ("sub", "split", "search", "match", "findall", "finditer", "fullmatch", "compile")
-            }
-            if not is_re:
-                continue
-            assert isinstance(call, ast.Call)
-            if isinstance(call.args[0], ast.Constant):
-                flags = [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
-                yield re.compile(call.args[0].value, eval(ast.unparse(flags[0])) if flags else 0)
-            elif not (isinstance(call.args[0], ast.Name) and call.args[0].id.isupper()):
-                assert function.name in BUILT, f"{path}:{call.lineno}: name the pattern in BUILT"
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    within = {call: function.name for function in functions for call in ast.walk(function)}
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in CALLS:
+            flags = [keyword.value for keyword in call.keywords if keyword.arg == "flags"]
+            if ast.unparse(call.func) == "re.compile":
+                flags += call.args[1:]
+            try:
+                yield re.compile(*(eval(ast.unparse(part), names) for part in (call.args[0], *flags)))
+            except NameError:
+                assert within[call] in BUILT, f"{path}:{call.lineno}: name the pattern in BUILT"
 
 
 def all_patterns() -> list[re.Pattern[Any]]:
     found = list(BUILT.values())
     for module in pkgutil.walk_packages(dialeval.__path__, "dialeval."):
         if not module.name.endswith("__main__"):
-            for value in vars(importlib.import_module(module.name)).values():
-                found += compiled(value)
-    for path in [*PACKAGE.rglob("*.py"), *PAGE.glob("*.py")]:
-        found += written(path)
+            names = vars(importlib.import_module(module.name))
+            found += written(Path(names["__file__"]), names)
+    for path in PAGE.glob("*.py"):
+        found += written(path, {"re": re})
     return sorted(set(found), key=lambda pattern: (str(pattern.pattern), pattern.flags))
 
 
