@@ -28,23 +28,11 @@ def test_aspects_in_json_and_in_prose(text):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        '{"grammar": 4',
-        '{"grammar": 4, "relevance": null}',
-        '{"grammar": 4}',
-        '{"grammar": 4, "relevance": 7}',
-        '{"grammar": 4, "relevance": true}',
-        '{"grammar": 4, "relevance": NaN}',
-        f'{{"grammar": 4, "relevance": {"9" * 400}}}',
-        '{"grammar": 4, "relevance": 2} or {"grammar": 4, "relevance": 5}',
-        "grammar: 4, relevance: 2, relevance: 3",
-        "grammar: 4, relevance: 2-3",
-        "grammar: 4, relevance: 2,5",
-        "grammar: 4, relevance: 2½",
-        "I cannot judge that.",
-        "",
-    ],
-)
+    ['{"grammar": 4', '{"grammar": 4}', '{"grammar": 4, "relevance": 2} or {"grammar": 4, "relevance": 5}',
+     *(f'{{"grammar": 4, "relevance": {value}}}' for value in ("null", "7", "true", "NaN", "9" * 400)),
+     *(f"grammar: 4, relevance: {value}" for value in ("2, relevance: 3", "2-3", "2,5", "2½")),
+     "I cannot judge that.", ""],
+)  # fmt: skip
 def test_what_is_no_answer_about_aspects(text):
     with pytest.raises(NoAnswer) as caught:
         read_aspects(text, PAIR, 0, 5)
@@ -54,21 +42,10 @@ def test_what_is_no_answer_about_aspects(text):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [
-        ("4", 4),
-        (" 4.\n", 4),
-        ("Score: 4", 4),
-        ("**Rating:** 4", 4),
-        ("4/5", 4),
-        ("I would give it 4 out of 5.", 4),
-        ("The reply has 2 clauses. Score: 4", 4),
-        ("Well, it is a 3.5 to me", 3.5),
-        ("3 ... yes, 3", 3),
-        ("Score: <4>", 4),
-        ("Score: 4 - the reply fits", 4),
-        ("Score: 4, for 2 reasons: 4/5", 4),
-    ],
-)
+    [("4", 4), (" 4.\n", 4), ("Score: 4", 4), ("**Rating:** 4", 4), ("4/5", 4), ("I would give it 4 out of 5.", 4),
+     ("The reply has 2 clauses. Score: 4", 4), ("Well, it is a 3.5 to me", 3.5), ("3 ... yes, 3", 3), ("Score: <4>", 4),
+     ("Score: 4 - the reply fits", 4), ("Score: 4, for 2 reasons: 4/5", 4)],
+)  # fmt: skip
 def test_a_number_in_prose(text, value):
     assert read_number(text, 1, 5)[0] == value
 

@@ -29,7 +29,8 @@ def export_judge(checkpoint: str | Path | None, folder: Path) -> Path:
 
     network = JudgeNetwork.from_pretrained(checkpoint, device="cpu")
     ours: Any = network.encoder
-    settings = AutoConfig.for_model(**_settings(ours))
+    # Of our own class, or of transformers'.
+    settings = AutoConfig.for_model(**(ours.config.raw if hasattr(ours.config, "raw") else ours.config.to_dict()))
     settings.num_labels, settings.id2label, settings.label2id = 1, {0: "relevance"}, {"relevance": 0}
     settings.architectures = None
     settings.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
@@ -64,12 +65,6 @@ def export_judge(checkpoint: str | Path | None, folder: Path) -> Path:
         (fresh / "README.md").write_text(card, "utf-8")
         fresh.replace(folder)
     return folder
-
-
-def _settings(encoder: Any) -> dict[str, Any]:
-    """The encoder's configuration, of transformers' or of our own class."""
-    settings = encoder.config
-    return dict(settings.raw) if hasattr(settings, "raw") else dict(settings.to_dict())
 
 
 def _classifier(model: Any) -> tuple[nn.Linear, nn.Linear]:

@@ -95,7 +95,9 @@ class LlmJudge(Metric):
         self.protocol = read_protocol(protocol)
         self.info = self.info_with(protocol=protocol, model=model)  # type: ignore[misc]
         client = Client(model, base_url, key_variable, timeout, retries)
-        cache = None if answers is False else open_cache(default_folder() if answers is True else answers)
+        if answers is True:
+            answers = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dialeval" / "llm"
+        cache = None if answers is False else open_cache(answers)
         price = Price() if prices is None else read_price(prices, model)
         limit = math.inf if max_cost is None else max_cost
         self._asker = Asker(client, self._read, cache, concurrency, price, limit)
@@ -260,8 +262,3 @@ def _check(options: Mapping[str, Any], kinds: tuple[type, ...], least: int) -> N
             raise ValueError(
                 f"{name} is {value!r}; it must be a {'' if float in kinds else 'whole '}number of at least {least}"
             )
-
-
-def default_folder() -> Path:
-    """Where answers are cached unless the user says otherwise."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dialeval" / "llm"
