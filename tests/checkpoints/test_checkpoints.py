@@ -19,7 +19,7 @@ from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.papers.density import Density, DensityNetwork
 from dialeval.papers.learned import percentile
 from refusals import refused
-from small_checkpoints import ROWS, small_network
+from small_checkpoints import ROWS, changed, small_network
 
 
 @pytest.fixture
@@ -145,12 +145,10 @@ def test_human_percentile(folder: Path) -> None:
     assert ((shares.values >= 0) & (shares.values <= 1)).all()
     assert shares.signature["scale"].startswith("human_percentile@")
     assert (np.argsort(native.values) == np.argsort(shares.values)).all() or len(set(shares.values)) < 2
-    refused(
-        ValueError, "quantiles", lambda: Density(folder, scoring="classifier").score(**ROWS, scale="human_percentile")
-    )
-    config = json.loads((folder / "config.json").read_text())
-    config["quantiles"][metric.quantile_key]["human"][0] -= 1
-    (folder / "config.json").write_text(json.dumps(config))
+    classifier = Density(folder, scoring="classifier")
+    refused(ValueError, "quantiles", lambda: classifier.score(**ROWS, scale="human_percentile"))
+    curves = {"human": [0.0, 1.0], "random": [0.0, 1.0]}
+    changed(folder / "config.json", "quantiles", metric.quantile_key, to=curves)
     other = Density(folder)
     assert other.score(**ROWS, scale="human_percentile").signature != shares.signature
     assert other.score(**ROWS).signature == native.signature
@@ -159,8 +157,7 @@ def test_human_percentile(folder: Path) -> None:
 def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(raw | {"quantiles": {}}))
+    changed(folder / "config.json", "quantiles", to={})
     metric = Density(folder)
     monkeypatch.setattr(metric.encoder, "encode", lambda *_, **__: pytest.fail("encoded"))
     for judge in (metric.score, lambda *rows, **options: metric.score_dialogues([["hello", "hi"]], **options)):
@@ -170,21 +167,20 @@ def test_a_scale_without_quantiles_is_refused_before_anything_is_encoded(
 
 def test_a_network_begins_only_from_an_adapter_over_its_own_encoder(tiny_encoder: Path, folder: Path) -> None:
     """The sha256 decides where both know theirs, else the name."""
-    raw = json.loads((folder / "config.json").read_text())
-    raw["encoder"]["sha256"] = find.file_sha256(tiny_encoder / "model.safetensors")
-    (folder / "config.json").write_text(json.dumps(raw))
+    path = folder / "config.json"
+    changed(path, "encoder", "sha256", to=find.file_sha256(tiny_encoder / "model.safetensors"))
     config = CheckpointConfig.read(folder)
     begun = DensityNetwork.create(config, start=folder)
     stored = DensityNetwork.from_pretrained(folder, trainable=True)
     for one, other in zip(begun.encoder.parameters(), stored.encoder.parameters(), strict=True):
         assert torch.equal(one, other)
-    for encoder, message in (
-        ({"sha256": "0" * 64}, "trained over"),
-        ({"sha256": None, "id": "someone/other"}, "someone/other"),
-        ({"tuning": "frozen"}, "neither adapter nor layers"),
-    ):
-        (folder / "config.json").write_text(json.dumps(raw | {"encoder": raw["encoder"] | encoder}))
-        refused(find.CheckpointError, message, DensityNetwork.create, config, start=folder)
+    changed(path, "encoder", "sha256", to="0" * 64)
+    refused(find.CheckpointError, "trained over", DensityNetwork.create, config, start=folder)
+    changed(path, "encoder", "sha256", to=None)
+    changed(path, "encoder", "id", to="someone/other")
+    refused(find.CheckpointError, "someone/other", DensityNetwork.create, config, start=folder)
+    changed(path, "encoder", "tuning", to="frozen")
+    refused(find.CheckpointError, "neither adapter nor layers", DensityNetwork.create, config, start=folder)
 
 
 @pytest.mark.parametrize(
@@ -238,16 +234,13 @@ def test_the_embedded_heads_share_the_encoder_of_the_judge_and_what_it_reads() -
         assert (one.encoder, one.layout) == (judge.encoder, judge.layout), one.name
 
 
-@pytest.mark.parametrize(("key", "value"), [("response_budget", 5), ("separator", " | "), ("segment_ids", True)])
-def test_another_layout_has_another_name(folder: Path, tmp_path: Path, key: str, value: object) -> None:
+def test_another_layout_has_another_name(folder: Path) -> None:
     """What moves values is in the signature, and the layout of a checkpoint does."""
-    other = tmp_path / "other"
-    shutil.copytree(folder, other)
-    config = json.loads((other / "config.json").read_text())
-    assert config["layout"].get(key) != value
-    config["layout"][key] = value
-    (other / "config.json").write_text(json.dumps(config))
-    assert Density(other).signature() != Density(folder).signature()
+    names = {str(Density(folder).signature())}
+    for key, value in (("response_budget", 5), ("separator", " | "), ("segment_ids", True)):
+        changed(folder / "config.json", "layout", key, to=value)
+        names.add(str(Density(folder).signature()))
+    assert len(names) == 4
 
 
 def test_a_checkpoint_is_found_by_its_name_and_by_that_of_its_folder() -> None:

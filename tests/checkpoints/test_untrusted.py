@@ -22,7 +22,7 @@ from dialeval.checkpoints.untrusted import adapter_settings, check_files, tensor
 from dialeval.io.files import atomic_file
 from dialeval.papers.cmn import Cmn
 from dialeval.papers.density import Density
-from small_checkpoints import small_checkpoint, small_network
+from small_checkpoints import changed, small_checkpoint, small_network
 
 
 @pytest.fixture(scope="module")
@@ -38,19 +38,6 @@ def folder(sound: Path, tmp_path: Path) -> Path:
     copy = Path(shutil.copytree(sound, tmp_path / "checkpoint"))
     changed(copy / "config.json", "encoder", "layers", to=...)
     return copy
-
-
-def changed(path: Path, *keys: str, to: Any) -> None:
-    """Change one value of a JSON file; `...` removes it."""
-    raw = json.loads(path.read_text())
-    inner = raw
-    for key in keys[:-1]:
-        inner = inner[key]
-    if to is ...:
-        del inner[keys[-1]]
-    else:
-        inner[keys[-1]] = to
-    path.write_text(json.dumps(raw))
 
 
 def refused(work: Callable[[], Any]) -> str:

@@ -1,5 +1,6 @@
 """Networks and checkpoints of every approach over the tiny encoder, and rows for them: untrained, but whole."""
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,15 @@ def tensors(network: Any, exchanges: Sequence[Exchange] = TEXTS) -> dict[str, to
 def small_checkpoint(approach: str, encoder: Path, folder: Path, heads: Sequence[str] = HEADS[:8]) -> Path:
     small_network(approach, encoder, name=f"{approach}-tiny", heads=heads).save_pretrained(folder)
     return folder
+
+
+def changed(path: Path, *keys: str, to: Any) -> None:
+    """Change one value of a JSON file; `...` removes it."""
+    inner = raw = json.loads(path.read_text())
+    *above, last = keys
+    for key in above:
+        inner = inner[key]
+    inner[last] = to
+    if to is ...:
+        del inner[last]
+    path.write_text(json.dumps(raw))
