@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import evaluate
+from huggingface_hub import snapshot_download  # noqa: F401 - named by the tests
 from transformers import AutoModel
 
 import dialeval
