@@ -20,7 +20,7 @@ from dialeval import registry
 from dialeval.cli import build_app
 from dialeval.core.exchange import BadRow
 from dialeval.hub.evaluate_module import loaded
-from dialeval.hub.modules import install, module_folders
+from dialeval.hub.modules import module_folders
 from refusals import refused
 from resources import PATIENCE
 
@@ -144,16 +144,6 @@ def test_the_model_is_read_once(evaluate: Any, module: Any, monkeypatch: pytest.
         another.compute(**GIVEN, **options)
     assert len(made) == 2
     loaded.cache_clear()
-
-
-def test_installed_modules_load_by_name_in_any_folder(
-    evaluate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for folder in module_folders():
-        install(folder, Path(evaluate.config.HF_MODULES_CACHE))
-    module = evaluate.load("dialeval/density")
-    assert module.compute(**GIVEN) == RESULT
 
 
 def test_every_module_has_the_same_inputs_and_a_full_folder(evaluate: Any) -> None:

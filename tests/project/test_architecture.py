@@ -38,12 +38,6 @@ def test_no_files_import_each_other_in_a_circle() -> None:
         pytest.fail(f"a circle: {' -> '.join(circle.args[1])}")
 
 
-def test_statistics_import_nothing_else_of_the_package() -> None:
-    own = {name: others for name, others in architecture.imports().items() if name.startswith("dialeval.statistics")}
-    assert own
-    assert all(other.startswith("dialeval.statistics") for others in own.values() for other in others)
-
-
 def test_nothing_imports_training_or_modules_of_evaluate() -> None:
     for path in architecture.PACKAGE.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
