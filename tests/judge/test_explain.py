@@ -65,9 +65,9 @@ def test_a_missing_input_is_a_missing_aspect() -> None:
 
 def test_what_a_metric_must_keep_to() -> None:
     def gives(metric: str, named: str, **beside: Any) -> None:
-        one = dialeval.load(metric)
-        one.judge = lambda rows, **_: Judged(np.zeros(3), **beside)
-        refused(RuntimeError, named, one.score, RESPONSES, CONTEXTS)
+        loaded = dialeval.load(metric)
+        loaded.judge = lambda rows, **_: Judged(np.zeros(3), **beside)
+        refused(RuntimeError, named, loaded.score, RESPONSES, CONTEXTS)
 
     gives("faceted", "wit", aspects={"wit": np.zeros(3)})
     gives("faceted", "words", aspects={"words": np.zeros(2)})

@@ -85,8 +85,8 @@ def test_two_processes_share_the_work(evaluate: Any) -> None:
     modules = [evaluate.load(str(ROOT / "metrics" / "density"), process_id=rank, **options) for rank in range(2)]
     with ThreadPoolExecutor(2) as pool:
         work = [
-            pool.submit(module.compute, predictions=[said], contexts=[before])
-            for module, said, before in zip(modules, PREDICTIONS, CONTEXTS, strict=True)
+            pool.submit(module.compute, predictions=[response], contexts=[context])
+            for module, response, context in zip(modules, PREDICTIONS, CONTEXTS, strict=True)
         ]
     assert [done.result() for done in work] == [RESULT, None]
 

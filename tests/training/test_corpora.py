@@ -257,8 +257,8 @@ def test_damage_shuffles_repeats_cuts_or_drops() -> None:
 def salty() -> list[Group]:
     """Groups whose replies all speak of salt, each with words of its own."""
     return [
-        Group(f"g{one}", (f"nothing{one}", "salt please"), (f"salt lies beside thing{one} {one * 4}",))
-        for one in ascii_lowercase[:20]
+        Group(f"g{letter}", (f"nothing{letter}", "salt please"), (f"salt lies beside thing{letter} {letter * 4}",))
+        for letter in ascii_lowercase[:20]
     ]
 
 

@@ -147,7 +147,7 @@ def test_deb_loss_falls_and_the_figures_are_recorded(train: Any, tmp_path: Path)
 def test_deb_variants_run(train: Any, tmp_path: Path) -> None:
     mined = "[{name: pp, split: more, share: 0.5, contexts: 25, random: 2, mined_by_words: 2, mined_by_embedding: 1}]"
     chosen = "steps=null epochs=0.5 mlm_weight=0.5 bias_correction=false clip_each=true shuffle=false"
-    chosen = " ".join(f"fine_tuning.{one}" for one in f"{chosen} negatives=adversarial".split())
+    chosen = " ".join(f"fine_tuning.{setting}" for setting in f"{chosen} negatives=adversarial".split())
     head = "head={pooled: false, bias: false}"
     log = train("deb", "out", f"pretraining.steps=2 calibrate_shift=false {chosen}", head, f"augmentation={mined}")
     # Half an epoch over 18 contexts with 3 + 3 rows, half of the batches from elsewhere: 0.5 * 108 / 0.5 / 6.
