@@ -18,6 +18,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dialeval.checkpoints.find import CheckpointError, find_checkpoint, find_encoder
+from dialeval.checkpoints.network import TOKENIZER_FILES
 from dialeval.checkpoints.untrusted import adapter_settings, check_files, tensor_shapes
 from dialeval.io.files import atomic_file
 from dialeval.papers.cmn import Cmn
@@ -259,6 +260,18 @@ def test_a_tokenizer_that_is_none(folder: Path, name: str, content: bytes) -> No
     (folder / "harm.py").write_text("raise SystemExit('code was run')")
     (folder / name).write_bytes(content)
     refused(lambda: Density(folder))
+
+
+def test_an_encoder_without_a_tokenizer(tiny_encoder: Path, tmp_path: Path) -> None:
+    """transformers would make one of nothing, to which every word is unknown: all replies would be alike."""
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(tiny_encoder / name, tmp_path)
+    network = small_network("density", tiny_encoder)
+    network.save_pretrained(tmp_path / "checkpoint")
+    for name in TOKENIZER_FILES:
+        (tmp_path / "checkpoint" / name).unlink(missing_ok=True)
+    changed(tmp_path / "checkpoint" / "config.json", "encoder", "id", to=str(tmp_path))
+    assert "knows no word" in refused(lambda: Density(tmp_path / "checkpoint"))
 
 
 def test_a_token_that_the_encoder_does_not_know(folder: Path, tiny_encoder: Path) -> None:

@@ -20,6 +20,7 @@ from dialeval.baselines.models import quiet_loading, weights_identity
 from dialeval.baselines.reference import Aggregation, ReferenceMetric, Values
 from dialeval.baselines.words import split_words
 from dialeval.checkpoints.find import BASE_ENCODER, file_sha256, find_encoder
+from dialeval.checkpoints.load import read_tokenizer
 
 
 class EmbeddingMetric(ReferenceMetric):
@@ -208,10 +209,10 @@ class EncoderVectors(WordVectors):
 
     def __init__(self, model: str) -> None:
         super().__init__()
-        from transformers import AutoModel, AutoTokenizer
+        from transformers import AutoModel
 
         located = find_encoder(model)
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(located.folder, local_files_only=True)
+        self._tokenizer = read_tokenizer(located.folder)
         with quiet_loading():
             encoder = AutoModel.from_pretrained(located.folder, local_files_only=True, use_safetensors=True)
         self._table: Vector = encoder.get_input_embeddings().weight.detach().float().numpy().copy()

@@ -10,6 +10,7 @@ from typing import Any
 from dialeval.baselines.words import MissingResource
 from dialeval.checkpoints.catalogue import base_encoders
 from dialeval.checkpoints.find import Located, find_encoder, weights_digest
+from dialeval.checkpoints.load import read_tokenizer
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.base import longest_input
 from dialeval.io.files import first_line
@@ -51,8 +52,7 @@ def load_language_model(kind: str, model: str | None, revision: str | None, *, n
             f"{needed_by} needs a language model, but {model} has no such head (without {lacking}); "
             f"pass another model, for example model={example!r}"
         )
-    tokenizer = transformers.AutoTokenizer.from_pretrained(located.folder, local_files_only=True)
-    return loaded.eval().requires_grad_(False), tokenizer, weights_identity(model, located)
+    return loaded.eval().requires_grad_(False), read_tokenizer(located.folder), weights_identity(model, located)
 
 
 def readable_tokens(config: Any, tokenizer: Any) -> int:

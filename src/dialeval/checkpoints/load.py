@@ -51,8 +51,8 @@ def check_vocabulary(tokenizer: Any, encoder: Any, folder: Path) -> None:
         )
 
 
-def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
-    """The tokenizer of a folder; a separator such as `[SEPT]` that it does not know becomes a special token."""
+def read_tokenizer(folder: Path) -> Any:
+    """The tokenizer of a folder."""
     from transformers import AutoTokenizer
 
     try:
@@ -61,6 +61,15 @@ def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise CheckpointError(f"{folder} has no usable tokenizer: {first_line(error)}") from None
+    # Where its files are missing transformers makes one of nothing, to which every word is unknown.
+    if tokenizer.get_vocab().keys() <= set(tokenizer.all_special_tokens):
+        raise CheckpointError(f"{folder} has no usable tokenizer: it knows no word; fetch its files again")
+    return tokenizer
+
+
+def load_tokenizer(folder: Path, layout: PairFormat) -> Any:
+    """The same, to which a separator such as `[SEPT]` that it does not know is added as a special token."""
+    tokenizer = read_tokenizer(folder)
     separator = layout.separator
     if separator.strip() and separator not in tokenizer.get_vocab():
         tokenizer.add_special_tokens({"additional_special_tokens": [separator]})
