@@ -115,8 +115,9 @@ def main() -> None:
     sources = read_sources(arguments.corpora, left_out(recipe, arguments.corpora), arguments.replies)
     judge = Judge(arguments.checkpoint, device="cpu" if arguments.cpu else None)
     checkpoint = judge.signature()["checkpoint"]
+    named = f" --checkpoint {arguments.checkpoint}" if arguments.checkpoint else ""
     record = {
-        "made_by": f"python training/charges.py --replies {arguments.replies}",
+        "made_by": f"python training/charges.py{named} --replies {arguments.replies}",
         "checkpoint": checkpoint,
         "replies": {source: len(rows) for source, rows in sources.items()},
         "faults": measure(judge, sources),
