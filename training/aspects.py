@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-import yaml
 from safetensors import safe_open
 from scipy.stats import spearmanr
 from torch import Tensor, nn
@@ -44,7 +43,7 @@ from aspect_rows import (
     rating_of,
     without_facts,
 )
-from common import read_recipe
+from common import override, read_recipe
 from dialeval.checkpoints.config import CheckpointConfig
 from dialeval.checkpoints.find import find_checkpoint
 from dialeval.core.exchange import Exchange
@@ -339,7 +338,7 @@ def recipes_of(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str,
     """The recipe with what the command line overrides, and the one that names layout and corpora."""
     recipe = read_recipe(arguments.recipe)
     trunk = read_recipe(arguments.recipe.parent / f"{recipe['corpora_of']}.yaml")
-    recipe.update({name: yaml.safe_load(value) for name, value in (option.split("=", 1) for option in arguments.set)})
+    override(recipe, arguments.set)
     arguments.out.mkdir(parents=True, exist_ok=True)
     return recipe, trunk
 

@@ -67,6 +67,11 @@ def read_recipe(path: Path) -> Recipe:
     return recipe if base is None else _merged(read_recipe(path.parent / base), recipe)
 
 
+def override(recipe: Recipe, options: Sequence[str]) -> None:
+    """Replace whole values of a recipe, `NAME=VALUE` each."""
+    recipe.update({name: yaml.safe_load(value) for name, value in (option.split("=", 1) for option in options)})
+
+
 def find_recipe(name: str) -> Path | None:
     """The file of a recipe by its name."""
     return next((path for folder in RECIPES if (path := folder / f"{name}.yaml").is_file()), None)

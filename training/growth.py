@@ -13,11 +13,10 @@ import json
 from pathlib import Path
 
 import torch
-import yaml
 from scipy.stats import spearmanr
 from transformers import AutoTokenizer
 
-from common import read_recipe
+from common import override, read_recipe
 from dialeval import benchmarks
 from dialeval.core.exchange import Exchange
 from dialeval.encoders.layout import PairFormat, PairTokenizer
@@ -39,7 +38,7 @@ BENCHMARKS = (
 def rated_replies(name: str) -> tuple[list[Exchange], list[float]]:
     """The rated replies of a benchmark, with the aspect that its leaderboard is about."""
     data = benchmarks.load(name)
-    aspect = data.info.main_aspect
+    aspect = data.info.main_aspect or next(iter(data.info.aspects))
     rows = [row for row in data.select() if row["scores"][aspect] is not None]
     read = [Exchange(tuple(row["context"]), row["response"], facts=tuple(row["facts"] or ())) for row in rows]
     return read, [row["scores"][aspect] for row in rows]
@@ -55,7 +54,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="what the run overrode")
     arguments = parser.parse_args()
     recipe, device = read_recipe(arguments.recipe), torch.device(arguments.device)
-    recipe.update({name: yaml.safe_load(value) for name, value in (option.split("=", 1) for option in arguments.set)})
+    override(recipe, arguments.set)
     lines = map(json.loads, (arguments.out / "log.jsonl").read_text().splitlines())
     accuracy = {line["contexts"]: line["mean"] for line in lines if line["event"] == "validation"}
     trainer = Trainer(recipe, arguments.encoder, torch.bfloat16, device, lora=recipe.get("lora"))

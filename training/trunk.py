@@ -27,12 +27,11 @@ import numpy as np
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-import yaml
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import AutoTokenizer
 
-from common import read_recipe
+from common import override, read_recipe
 from corpora.batches import CandidateSet
 from dialeval.encoders.layout import PairFormat, PairTokenizer, TokenPair
 from trunk_network import Trunk, next_reply_loss
@@ -194,7 +193,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="override the recipe")
     arguments = parser.parse_args()
     recipe = read_recipe(arguments.recipe)
-    recipe.update({name: yaml.safe_load(value) for name, value in (option.split("=", 1) for option in arguments.set)})
+    override(recipe, arguments.set)
     arguments.out.mkdir(parents=True, exist_ok=True)
     in_processes(run, arguments.processes, recipe, arguments)
 

@@ -17,8 +17,10 @@ import yaml
 from safetensors import safe_open
 from transformers import AutoModel
 
+import growth
 import trunk
 from dialeval.encoders.layout import TokenPair
+from shell import write_rows
 from training_runs import TRAINING, environment, run_here, settings
 from trunk_network import next_reply_loss
 from trunk_steps import padded
@@ -108,6 +110,25 @@ def test_two_processes_take_the_steps_of_one(
         run_here([*train, "--out", tmp_path / processes, "--steps", 4, "--processes", processes])
     alone, together = (torch.load(tmp_path / name / "state.pt")["weights"] for name in ("1", "2"))
     torch.testing.assert_close(together, alone, rtol=0, atol=1e-5)
+
+
+def test_every_snapshot_is_measured(
+    recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    common = ["--recipe", recipe, "--encoder", tiny_encoder, "--out", tmp_path / "run"]
+    run_here(["trunk.py", *common, "--corpora", tiny_corpora, "--set", "snapshots=[20, 40]"])
+    replies = ["i am fine thanks", "fish and chips", "fine", "thanks"]
+    rows = [
+        {"id": str(n), "context": ["how are you"], "response": reply, "scores": {"overall": n}}
+        for n, reply in enumerate(replies)
+    ]
+    write_rows(tmp_path / "rated.jsonl", rows)
+    monkeypatch.setattr(growth, "BENCHMARKS", (str(tmp_path / "rated.jsonl"),))
+    run_here(["growth.py", *common, "--device", "cpu"])
+    grown = [json.loads(line) for line in (tmp_path / "run" / "growth.jsonl").open()]
+    validated = {row["contexts"]: row["mean"] for row in events(tmp_path / "run", "validation")}
+    assert [(row["replies"], row["held_out"]) for row in grown] == [(20 * 8, validated[20]), (40 * 8, validated[40])]
+    assert all(-1 <= row["mean"] == row[str(tmp_path / "rated.jsonl")] <= 1 for row in grown)
 
 
 def test_a_signal_ends_all_processes(recipe: Path, tiny_corpora: Path, tiny_encoder: Path, tmp_path: Path) -> None:

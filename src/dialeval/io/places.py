@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import combinations, islice
@@ -143,14 +142,12 @@ def real(path: Path) -> Path:
     """
     if len(path.parts) > _DEEPEST:
         raise ValueError(f"{str(path)[:100]}... lies in {len(path.parts):,} folders; choose a shorter path")
-    mode = None
     try:
-        mode = path.stat().st_mode
+        path.stat()
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ValueError(f"{path} is a link that leads to itself; choose another place") from None
-    is_special = mode is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
-    return path if is_special else Path(os.path.realpath(path))
+    return path if is_stream(path) else Path(os.path.realpath(path))
 
 
 def _is_part(path: Path, of: Path) -> bool:

@@ -344,7 +344,7 @@ class Metric(ABC):
                 raise RuntimeError(
                     f"{self.info.name} gave {len(column)} values of {aspect} beside {len(judged.values)} of its own"
                 )
-            columns[aspect] = column if scale == "native" else self.rescale_aspect(aspect, column, scale)
+            columns[aspect] = self.rescale_aspect(aspect, column, scale)
         return columns
 
     def _explained(self, judged: Judged, scale: Scale) -> dict[str, Any]:

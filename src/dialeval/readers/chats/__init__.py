@@ -9,8 +9,8 @@ from typing import Any
 
 from dialeval.readers.chats import evaluations, exports, gateways, traces
 from dialeval.readers.chats.messages import Message, Product, Row
-from dialeval.readers.chats.plain import ANY, PAIRS, UNKNOWN
 from dialeval.readers.chats.plain import PRODUCTS as PLAIN
+from dialeval.readers.chats.plain import UNKNOWN, by_names
 
 __all__ = ["PRODUCTS", "messages_of", "product_of", "reader_of"]
 
@@ -20,7 +20,7 @@ PRODUCTS: tuple[Product, ...] = (
     evaluations.OPENAI_EVALS, gateways.BEDROCK, evaluations.INSPECT, gateways.CHAT_COMPLETIONS, traces.LANGFUSE,
     evaluations.PROMPTFOO, evaluations.DEEPEVAL, evaluations.RAGAS, evaluations.PARLAI, exports.CHATGPT, exports.SLACK,
     exports.AZURE, exports.DISCORD, exports.CHATWOOT, exports.INTERCOM, exports.RASA, exports.ZENDESK,
-    exports.LANGCHAIN, *PLAIN.values(), exports.TELEGRAM, gateways.INPUTS_AND_OUTPUTS, ANY, PAIRS,
+    exports.LANGCHAIN, *PLAIN.values(), exports.TELEGRAM, gateways.INPUTS_AND_OUTPUTS,
 )  # fmt: skip
 #: Entries of a list by which a row is known: a hundred products look at each, and a line has room for millions.
 _LOOKED_AT = 1000
@@ -29,7 +29,7 @@ _LOOKED_AT = 1000
 def product_of(row: Row) -> Product | None:
     """Who reads a row, which is known by the beginnings of its lists; None for a row of fields."""
     begun = {key: value[:_LOOKED_AT] if isinstance(value, list | tuple) else value for key, value in row.items()}
-    return next((product for product in PRODUCTS if product.matches(begun)), None)
+    return next((product for product in PRODUCTS if product.matches(begun)), None) or by_names(begun)
 
 
 def reader_of(row: Row) -> Product | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping
+from itertools import chain, product, starmap
 from typing import Any
 
 from dialeval.readers.chats.messages import Message, Product, Row, Turns, as_json, each, messages_in, read_message, some
@@ -42,31 +42,6 @@ PRODUCTS = {
 }
 
 
-def any_of(write: Callable[..., Product], *names: Sequence[str]) -> Product:
-    """What `write` makes of the first combination of names that a row has: the list's, then those in its messages."""
-
-    def written(row: Row) -> Product | None:
-        inside = (chosen for chosen in product(*names) if chosen[0] in row)
-        return next((made for chosen in inside if (made := write(*chosen)).matches(row)), None)
-
-    def turns(row: Row) -> Turns:
-        made = written(row)
-        if made is None:
-            raise ValueError("it holds no messages")
-        return made.turns(row)
-
-    return Product(lambda row: written(row) is not None, turns)
-
-
-#: Help desks and exports that nobody has named yet: these names in any combination.
-ANY = any_of(
-    plain,
-    "messages conversations conversation chat_messages turns comments dialogue dialog".split(),
-    ("role", "from", "sender", "author", "speaker", "name"),
-    ("content", "value", "text", "utterance", "message", "body"),
-)
-
-
 def pairs(where: str, asked: str, answered: str) -> Product:
     """A list of questions with their answers, which are one conversation: a turn of the user and of the assistant."""
     sides = (("user", asked), ("assistant", answered))
@@ -79,12 +54,24 @@ def pairs(where: str, asked: str, answered: str) -> Product:
     return Product(lambda row: some(messages_in(row, where), asked, answered), turns)
 
 
-PAIRS = any_of(
-    pairs,
+#: Names that lists, speakers and texts bear in help desks and exports that nobody has named yet, in any combination.
+MESSAGES = (
+    "messages conversations conversation chat_messages turns comments dialogue dialog".split(),
+    ("role", "from", "sender", "author", "speaker", "name"),
+    ("content", "value", "text", "utterance", "message", "body"),
+)
+#: And those of lists of questions with their answers.
+QUESTIONS = (
     "turns conversation dialogue dialog history messages".split(),
     "user human input question query queryText prompt".split(),
     "assistant bot ai gpt actual_output actualOutput answer output response reply fulfillmentText".split(),
 )
+
+
+def by_names(row: Row) -> Product | None:
+    """The first combination of these names that a row has."""
+    written = chain(starmap(plain, product(*MESSAGES)), starmap(pairs, product(*QUESTIONS)))
+    return next((made for made in written if made.matches(row)), None)
 
 
 def _holds_a_list(row: Row) -> bool:
